@@ -60,12 +60,8 @@ from neural.runs.importance_file import (
 )
 from neural.runs.run import Run
 from neural.stats.correlation import SIGNIFICANCE_LEVEL, SMALL_CORRELATION
-from neural.stats.means import (
-    MIN_SEEDS,
-    SeedEstimate,
-    estimate_mean,
-    estimate_share,
-)
+from neural.stats.estimate import Estimate
+from neural.stats.means import MIN_SEEDS, estimate_mean, estimate_share
 from neural.tasks import registry as tasks
 from neural.tasks.segmentation.collate import collate_examples, make_examples
 from neural.tasks.segmentation.evaluation_data import load_task_documents
@@ -676,9 +672,9 @@ def describe(values: Sequence[float], *, percent: bool = False) -> str:
     return f"{estimate.to_percent()} %" if percent else str(estimate)
 
 
-def decide(estimate: SeedEstimate) -> str:
+def decide(estimate: Estimate) -> str:
     """Supported if the interval is above 0, refuted if below, else undecided."""
-    if estimate.seeds < MIN_SEEDS or not (estimate.low > 0 or estimate.high < 0):
+    if estimate.n < MIN_SEEDS or not (estimate.low > 0 or estimate.high < 0):
         return "undecided"
     return "supported" if estimate.low > 0 else "refuted"
 
@@ -709,7 +705,7 @@ def report_specialisation(models: dict[str, list[LanguageModelFigures]]) -> None
         test = compare_with_permutations(specialisation, importance)
         reliability = float(np.mean([model.reliability for model in group]))
         verdict = decide(within) if test.within_layers_p <= SIGNIFICANCE_LEVEL else "undecided"
-        if verdict == "undecided" and within.seeds >= MIN_SEEDS:
+        if verdict == "undecided" and within.n >= MIN_SEEDS:
             largest = max(abs(within.low), abs(within.high)) / reliability
             verdict = "unrelated" if largest < SMALL_CORRELATION else verdict
         print_row(

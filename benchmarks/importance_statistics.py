@@ -23,7 +23,7 @@ import numpy as np
 from neural.core.isotonic_regression import fit_isotonic
 from neural.core.ranks import rank_values
 from neural.findings.run_loading import finite_mean
-from neural.stats.means import ROUNDING_TOLERANCE
+from neural.stats.estimate import ROUNDING_TOLERANCE
 
 DEFAULT_PERMUTATIONS = 2000
 MIN_HEADS = 3

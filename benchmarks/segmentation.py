@@ -41,7 +41,8 @@ from features import generate_text
 from measures import read_peak_memory
 
 from neural.optim.catalogue import CATALOGUE
-from neural.stats.jackknife import ConfidenceInterval, JackknifeEstimate
+from neural.stats.estimate import Estimate
+from neural.stats.jackknife import JackknifeScore
 from neural.tasks.segmentation.baselines import registry as baselines
 from neural.tasks.segmentation.boundary_encoding import boundaries_to_words
 from neural.tasks.segmentation.collection import compose_documents, load_documents
@@ -224,7 +225,7 @@ def evaluate(
     counts = [[len(sentence.split()) for sentence in document.elements] for document in documents]
     rows: dict[str, dict[str, list[float]]] = {name: {} for name in (*untrained, *predictions)}
     for unit in ("sentences", "words"):
-        estimates: dict[str, JackknifeEstimate] = {}
+        estimates: dict[str, JackknifeScore] = {}
         for name, boundaries in {**untrained, **predictions}.items():
             if unit == "words":
                 estimates[name] = estimate_pk(
@@ -236,7 +237,7 @@ def evaluate(
                 estimates[name] = estimate_pk(truths, boundaries, clusters)
         baseline_estimates = {name: estimates[name] for name in untrained}
         for name, estimate in estimates.items():
-            rows[name][unit] = to_list(estimate.interval("share"))
+            rows[name][unit] = to_list(estimate.estimate("share"))
             if name not in baseline_estimates:
                 lift = estimate_lift(estimate, baseline_estimates, "low")
                 rows[name][f"{unit} lift"] = to_list(lift.difference)
@@ -245,7 +246,7 @@ def evaluate(
 
 def estimate_pk(
     truths: Sequence[np.ndarray], predictions: Sequence[np.ndarray], clusters: SourceClusters
-) -> JackknifeEstimate:
+) -> JackknifeScore:
     """Mean Pk over documents, with its jackknife replicates."""
     return estimate_scores(pk, truths, predictions, clusters)["pk"]
 
@@ -259,7 +260,7 @@ def clusters_of_words(clusters: SourceClusters, counts: Sequence[Sequence[int]])
     return replace(clusters, source_ids=source_ids)
 
 
-def to_list(interval: ConfidenceInterval) -> list[float]:
+def to_list(interval: Estimate) -> list[float]:
     """Value, low and high end."""
     return [interval.value, interval.low, interval.high]
 

@@ -1,5 +1,6 @@
 """Tables and numbers in terminal text."""
 
+import math
 import shlex
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from neural.cli._formatting import (
     draw_plot,
-    format_difference,
+    format_comparison,
     format_number,
     format_scores,
     format_table,
@@ -18,7 +19,7 @@ from neural.cli._formatting import (
 )
 from neural.core.escape import shorten
 from neural.core.page_section import PageSection
-from neural.stats.means import SeedEstimate
+from neural.stats.estimate import Estimate
 
 
 def test_columns_are_aligned_and_lines_have_no_trailing_spaces():
@@ -85,10 +86,12 @@ def test_numbers_have_four_digits(value, text):
 
 
 def test_a_difference_names_its_verdict_and_interval():
-    estimate = SeedEstimate(value=0.12, low=0.03, high=0.21, seeds=5)
-    assert format_difference(estimate, "worse") == "worse +0.12 (+0.03 … +0.21)"
-    single = SeedEstimate(value=0.12, low=0.03, high=0.21, seeds=1)
-    assert format_difference(single, "undecided") == "undecided (1 shared seed)"
+    estimate = Estimate(value=0.12, low=0.03, high=0.21, n=5)
+    assert format_comparison(estimate, "worse") == "worse +0.12 (+0.03 … +0.21)"
+    assert format_comparison(Estimate(0.12, n=1), "undecided") == "undecided (1 shared seed)"
+    assert format_comparison(Estimate(0.12, n=2), "undecided") == "undecided +0.12 (2 shared seeds)"
+    assert format_comparison(Estimate(0.12, n=5), "better") == "better +0.12 in each of 5 seeds"
+    assert format_comparison(Estimate(math.inf, n=5), "worse") == "worse, seeds failed"
 
 
 def test_a_long_text_loses_its_middle():

@@ -53,7 +53,7 @@ TASK_FAULTS = (
     ),
     Fault(
         "intervals forget that documents share sources",
-        "stats/jackknife.py:JackknifeEstimate.standard_error",
+        "stats/jackknife.py:JackknifeScore.standard_error",
         "by_sources * self.source_share",
         "0.0",
         (

@@ -534,7 +534,7 @@ def test_one_run_is_enough_and_affected_runs_are_named(tmp_path):
     assert finding.formatted_estimate == "83 nats, mean of 2 runs", (
         "no interval: they were selected"
     )
-    assert (finding.number.seeds, finding.supported) == (2, "yes")
+    assert (finding.number.n, finding.supported) == (2, "yes")
 
 
 @pytest.mark.parametrize("name", DIAGNOSTIC_CHECKS)

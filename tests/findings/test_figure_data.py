@@ -198,7 +198,7 @@ def test_claims_are_estimates_against_zero_with_the_numbers_of_the_finding(tmp_p
         "kind": "estimates",
         "unit": "nats",
         "reference": 0,
-        "rows": [{"label": "mean of 5 seeds", "number": finding.number.to_dict()}],
+        "rows": [{"label": "mean of 5 seeds", "number": finding.number.to_dict("seeds")}],
     }
 
 

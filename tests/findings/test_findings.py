@@ -19,7 +19,7 @@ from neural.findings.run_loading import (
 )
 from neural.runs.run import Run
 from neural.stats.correlation import Curve
-from neural.stats.means import SeedEstimate
+from neural.stats.estimate import Estimate
 from tests.findings.synthetic_runs import create_head_divergence, write_seeds, write_synthetic_run
 
 SNAPSHOTS, LAYERS, HEADS = 11, 4, 3
@@ -52,13 +52,13 @@ def test_the_change_is_from_the_first_to_the_last_snapshot_by_hand(tmp_path):
         "entropy_falls",
         [write_synthetic_run(tmp_path, seed, arrays={"entropy": entropy}) for seed in range(5)],
     )
-    assert (finding.number.value, finding.number.seeds) == (-1, 5)
+    assert (finding.number.value, finding.number.n) == (-1, 5)
     assert (math.isnan(finding.number.low), finding.supported) == (True, "undecided"), (
         "equal seeds do not show their variance"
     )
     assert finding.evidence == "from 3 nats at step 50 to 2 at step 150; lower in 50% of the heads"
     assert finding.formatted_estimate == "−1 nats, 5 seeds"
-    number = SeedEstimate(value=-1, low=-1.5, high=-0.5, seeds=5)
+    number = Estimate(value=-1, low=-1.5, high=-0.5, n=5)
     assert (
         replace(finding, number=number, unit="of the heads").formatted_estimate
         == "−100 (−150 … −50) % of the heads, 5 seeds"
@@ -84,7 +84,7 @@ def test_one_layer_has_no_early_and_late(tmp_path):
     ]
     assert (
         run_check("spans_widen", runs).supported,
-        run_check("spans_widen", runs).number.seeds,
+        run_check("spans_widen", runs).number.n,
     ) == (
         "undecided",
         0,
@@ -352,7 +352,7 @@ def test_the_same_seed_twice_is_one_seed(tmp_path):
     runs = [
         write_synthetic_run(tmp_path, seed % 2, arrays={"entropy": entropy}) for seed in range(6)
     ]
-    assert run_check("entropy_falls", runs).number.seeds == 2
+    assert run_check("entropy_falls", runs).number.n == 2
     assert [run.path for run in select_one_per_seed(runs)] == [runs[4].path, runs[5].path]
 
 
@@ -402,7 +402,7 @@ def test_text_and_json_have_the_same_findings(tmp_path):
     runs = write_seeds(tmp_path, 5, create_data)
     table = format_runs_report(runs)
     assert table.startswith("5 runs, seeds 0, 1, 2, 3, 4;")
-    assert "EVO001  yes        entropy falls while the model learns\n        −2 (" in table
+    assert "EVO001  yes        entropy falls while the model learns\n        −2.0" in table
     assert "EVO006  undecided  " in table
     findings = json.loads(format_findings_json(runs))
     assert (
@@ -448,7 +448,7 @@ def test_a_check_has_a_summary_and_a_claim(name):
 
 def test_an_interval_decides_only_if_it_lies_on_one_side():
     def create_estimate(low, high):
-        return SeedEstimate(value=(low + high) / 2, low=low, high=high, seeds=5)
+        return Estimate(value=(low + high) / 2, low=low, high=high, n=5)
 
     assert [decide_above(create_estimate(*bounds)) for bounds in ((1, 2), (-2, -1), (-1, 1))] == [
         "yes",

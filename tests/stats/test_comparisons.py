@@ -40,7 +40,7 @@ def test_the_common_effect_of_a_seed_does_not_hide_the_difference():
 
 def test_only_shared_seeds_are_pairs():
     difference = compare_one({0: 1.0, 1: 2.0, 4: 0.0}, {0: 0.5, 1: 1.0, 2: 5.0}).difference
-    assert (difference.value, difference.seeds) == (0.75, 2)
+    assert (difference.value, difference.n) == (0.75, 2)
 
 
 @pytest.mark.parametrize("failed", [math.nan, math.inf, -math.inf])

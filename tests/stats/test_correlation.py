@@ -20,7 +20,7 @@ from neural.stats.correlation import (
     permutation_test,
     spearman,
 )
-from neural.stats.means import SeedEstimate
+from neural.stats.estimate import Estimate
 
 
 def create_curves(
@@ -223,7 +223,7 @@ def test_many_seeds_are_permuted_at_random_and_p_is_never_zero():
 def test_p_and_the_interval_must_agree_and_absence_needs_reliability(
     low, high, p, reliability, significant, ruled_out
 ):
-    excess = SeedEstimate(value=(low + high) / 2, low=low, high=high, seeds=5)
+    excess = Estimate(value=(low + high) / 2, low=low, high=high, n=5)
     association = Association(excess=excess, p=p, reliability=reliability)
     assert (association.is_significant, association.is_ruled_out) == (significant, ruled_out)
 

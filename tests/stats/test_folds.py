@@ -22,7 +22,7 @@ def test_the_interval_is_that_of_nadeau_and_bengio():
     assert compute_standard_error(SCORES, 5) == pytest.approx(error)
     low, high = stats.t.interval(0.95, 4, np.mean(SCORES), error)
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.62, low, high))
-    assert estimate.seeds == 5
+    assert estimate.n == 5
 
 
 @pytest.mark.parametrize("scores", [[0.5], [0.5, 0.5, 0.5]])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import stdtrit
 
 from neural.stats.blocks import estimate_mean_by_blocks
 
@@ -22,9 +21,10 @@ def coverage(count, slow, share, repeats, seed=0):
     by_blocks = naive = 0
     for _ in range(repeats):
         values = create_series(draw, count, slow, share)
-        mean, error, blocks = estimate_mean_by_blocks(values)
-        by_blocks += abs(mean) <= -stdtrit(blocks - 1, 0.025) * error
-        naive += abs(mean) <= 1.96 * values.std(ddof=1) / np.sqrt(count)
+        mean = estimate_mean_by_blocks(values)
+        estimate = mean.estimate()
+        by_blocks += estimate.low <= 0 <= estimate.high
+        naive += abs(mean.value) <= 1.96 * values.std(ddof=1) / np.sqrt(count)
     return by_blocks / repeats, naive / repeats
 
 
@@ -51,7 +51,7 @@ def test_few_windows_have_no_error_or_a_wide_one():
     values = np.random.default_rng(0).normal(size=32)
     assert np.isnan(estimate_mean_by_blocks(values[:31]).standard_error)
     assert estimate_mean_by_blocks(values).blocks == 2
-    assert np.isnan(estimate_mean_by_blocks(np.array([])).mean)
+    assert np.isnan(estimate_mean_by_blocks(np.array([])).value)
 
 
 def test_equal_windows_do_not_show_how_much_they_vary():

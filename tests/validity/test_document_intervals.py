@@ -40,7 +40,7 @@ def coverage(case, repeats, scores=tuple(METRICS)):
         predictions = predict(world, draw, documents)
         for name in scores:
             for sources, outcomes in ((shared, hits), (None, plain)):
-                interval = estimate_score(documents, predictions, sources, name).interval("share")
+                interval = estimate_score(documents, predictions, sources, name).estimate("share")
                 outcomes[name].append(interval.low <= truth[name] <= interval.high)
     return {name: (np.mean(hits[name]), np.mean(plain[name])) for name in scores}
 

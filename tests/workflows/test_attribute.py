@@ -71,7 +71,7 @@ def test_parts_sum_to_the_logit(explained):
 def test_every_method_has_a_faithfulness_number(explained):
     assert list(explained.faithfulness) == list(METHODS)
     for name, number in explained.faithfulness.items():
-        assert number.gain.seeds == 6
+        assert number.gain.n == 6
         assert number.gain.low < number.gain.value < number.gain.high
         assert number.here == pytest.approx(explained.examples[0].gain(name))
     assert explained.faithfulness["ablation"].here > 1
@@ -144,7 +144,7 @@ def test_a_class_is_explained_on_several_inputs():
     result = attribute(model, rows, faithfulness=True, methods=["attention", "direct", "ablation"])
     assert result.position is None
     assert result.answer.text == f"class {result.answer.id}"
-    assert result.faithfulness["direct"].gain.seeds == 3
+    assert result.faithfulness["direct"].gain.n == 3
     assert sum(result.parts.values()) == pytest.approx(result.answer.logit, abs=1e-4)
     again = attribute(model, rows, answer="2", methods=["attention"])
     assert again.answer.id == 2

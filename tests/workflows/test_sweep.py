@@ -283,7 +283,7 @@ def test_points_are_compared_in_pairs_of_equal_seeds(sweep, scores, verdict):
     ((difference, p, decided),) = sweep.compare_with_best(set_scores(sweep, *scores))
     assert decided == verdict
     assert (p <= 0.05) == (verdict == "worse")
-    assert difference.seeds == 2
+    assert difference.n == 2
     assert f" {verdict} " in _sweep_display.format_sweep(sweep)
     (first, second) = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["points"]
     assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
@@ -453,7 +453,7 @@ def test_split_seeds_in_the_grid_are_repetitions_of_a_point(tmp_path):
     assert best.values == {"training.learning_rate": 0.001}
     assert (len(best.scores), len(set(best.seeds))) == (4, 4)
     ((difference, _, verdict),) = sweep.compare_with_best([best, other])
-    assert (difference.seeds, verdict) == (4, "worse")
+    assert (difference.n, verdict) == (4, "worse")
     added = sweep.add_confirmation(2)
     assert [(row.trial.seed, row.trial.point["split_seed"]) for row in added[:4]] == [
         (2, 0),
@@ -530,7 +530,7 @@ def test_folds_are_repetitions_of_a_point_with_a_corrected_interval(folded):
     assert best.standard_error == pytest.approx(math.sqrt(1 / 3 + 1 / 2))
     assert len(best.scores) == len(set(best.seeds)) == 6
     ((difference, p, verdict),) = folded.compare_with_best([best, other])
-    assert (difference.value, difference.seeds, verdict) == (pytest.approx(1.0), 3, "worse")
+    assert (difference.value, difference.n, verdict) == (pytest.approx(1.0), 3, "worse")
     assert 0 < p < 0.05
     for row in folded.rows:
         row.scores, row.last_score = {"valid/loss": row.score, "valid/accuracy": 0.5}, row.score + 1
@@ -563,7 +563,7 @@ def test_a_confirmation_repeats_all_folds(folded):
     for row in folded.rows:
         row.state, row.last_score = "finished", float(sum(map(ord, row.trial.name)) % 97)
     confirmation = folded.summarize_confirmation()
-    assert [estimate.seeds for estimate in confirmation.estimates] == [3, 3]
+    assert [estimate.n for estimate in confirmation.estimates] == [3, 3]
 
 
 @pytest.mark.parametrize("name", ["tiny.neural", "tiny.yaml"])

@@ -52,7 +52,6 @@ from neural.capture.interventions import (
 from neural.capture.replay import CleanPass, LayerHead, Replay, count_examples, take_rows
 from neural.capture.tracker import preserve_model_state
 from neural.core.errors import TaskError
-from neural.core.statistical_distributions import student_t_quantile
 from neural.nn.lazy_torch import torch
 from neural.runs.importance_file import ClassImportance, PairImportance
 
@@ -119,12 +118,6 @@ class HeadImportance:
     classes: Mapping[str, ClassImportance] = field(default_factory=dict)
     pairs: tuple[PairImportance, ...] = ()
     notes: tuple[str, ...] = ()
-
-    def confidence_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of t intervals of `change`, each for its head alone."""
-        quantile = student_t_quantile(max(1, self.examples - 1), 0.5 + level / 2)
-        margin = quantile * self.standard_error
-        return self.change - margin, self.change + margin
 
 
 def measure_head_importance(

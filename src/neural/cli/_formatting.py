@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from neural.core.page_section import PageSection
     from neural.core.result import Result
-    from neural.stats.means import SeedEstimate
+    from neural.stats.estimate import Estimate
 
 STATE_COLOURS = {
     "running": "cyan",
@@ -163,26 +163,22 @@ def print_section(section: PageSection) -> None:
     click.echo("\n".join(format_table([*header_rows, *rows], right_aligned=numeric_columns)))
 
 
-def format_signed(value: float) -> str:
-    """A difference with its sign and two significant digits."""
-    return f"{value:+.2g}".replace("-", "−")
-
-
-def format_difference(estimate: SeedEstimate, verdict: str) -> str:
+def format_comparison(estimate: Estimate, verdict: str) -> str:
     """A difference over pairs of seeds as a cell: `worse +0.12 (+0.03 … +0.21)`.
 
     It is infinite or NaN if a seed failed; the verdict is then by ranks.
     """
-    if estimate.seeds and not math.isfinite(estimate.value):
+    from neural.stats.estimate import MIN_INTERVAL_VALUES
+
+    if estimate.n and not math.isfinite(estimate.value):
         return f"{verdict}, seeds failed"
-    if estimate.seeds < 2:
-        return f"{verdict} ({estimate.seeds or 'no'} shared seed)"
-    value, low, high = (
-        format_signed(number) for number in (estimate.value, estimate.low, estimate.high)
-    )
-    if not math.isfinite(estimate.low):  # all differences are equal, so there is no interval
-        return f"{verdict} {value} in each of {estimate.seeds} seeds"
-    return f"{verdict} {value} ({low} … {high})"
+    if estimate.n < 2:
+        return f"{verdict} ({estimate.n or 'no'} shared seed)"
+    difference = f"{verdict} {estimate.format(signed=True)}"
+    if estimate.n < MIN_INTERVAL_VALUES:
+        return f"{difference} ({estimate.n} shared seeds)"
+    # all differences are equal if there is no interval
+    return difference if estimate.has_interval else f"{difference} in each of {estimate.n} seeds"
 
 
 def format_measure(value: float | None) -> str:

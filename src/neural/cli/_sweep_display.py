@@ -133,7 +133,7 @@ def format_points(sweep: Sweep) -> list[str]:
     verdicts = [
         f"selected among {len(points)}" if len(points) > 1 else "best",
         *(
-            _formatting.format_difference(comparison.difference, comparison.verdict)
+            _formatting.format_comparison(comparison.difference, comparison.verdict)
             for comparison in sweep.compare_with_best(points)
         ),
     ]
@@ -241,7 +241,7 @@ def _format_confirmation(sweep: Sweep, names: Sequence[str], metric: str) -> lis
     comparison = confirmation.comparison
     verdicts = (
         "selected",
-        _formatting.format_difference(comparison.difference, comparison.verdict),
+        _formatting.format_comparison(comparison.difference, comparison.verdict),
     )
     for point, estimate, verdict in zip(
         confirmation.points, confirmation.estimates, verdicts, strict=True
@@ -332,7 +332,7 @@ def _sweep_to_dict(sweep: Sweep) -> dict[str, Any]:
     comparisons = [
         None,
         *(
-            {**difference.to_dict(), "p": _nan_to_none(p), "verdict": verdict}
+            {**difference.to_dict("seeds"), "p": _nan_to_none(p), "verdict": verdict}
             for difference, p, verdict in sweep.compare_with_best(points)
         ),
     ]
@@ -352,7 +352,7 @@ def _sweep_to_dict(sweep: Sweep) -> dict[str, Any]:
                 "failed_seeds": len(point.failed_seeds),
                 "against_best": comparison,
                 "over_folds": {
-                    name: estimate.to_dict()
+                    name: estimate.to_dict("seeds")
                     for name, estimate in sweep.summarize_folds(point).items()
                 },
             }
@@ -387,13 +387,13 @@ def _confirmation_to_dict(sweep: Sweep) -> dict[str, Any] | None:
         "points": [
             {
                 "values": point.values,
-                **estimate.to_dict(),
+                **estimate.to_dict("seeds"),
                 "failed_seeds": len(point.failed_seeds),
             }
             for point, estimate in zip(confirmation.points, confirmation.estimates, strict=True)
         ],
         "runner_up_against_selected": {
-            **difference.to_dict(),
+            **difference.to_dict("seeds"),
             "p": _nan_to_none(p),
             "verdict": verdict,
         },

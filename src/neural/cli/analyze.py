@@ -138,7 +138,7 @@ def _format_group(group: FindingGroup) -> list[str]:
 def _format_run(run: Run) -> str:
     """Name, state and steps of a run, and its best validation."""
     from neural.findings.run_summary import find_best_validation
-    from neural.stats.means import format_number
+    from neural.stats.estimate import format_number
 
     best = find_best_validation(run)
     best_text = (

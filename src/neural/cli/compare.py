@@ -301,13 +301,10 @@ def _format_groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list
 
 
 def _format_verdict(comparison: dict[str, Any]) -> str:
-    from neural.stats.means import SeedEstimate
+    from neural.stats.estimate import Estimate
 
-    value, low, high = (
-        math.nan if comparison[key] is None else comparison[key] for key in ("value", "low", "high")
-    )
-    estimate = SeedEstimate(value=value, low=low, high=high, seeds=comparison["seeds"])
-    return _formatting.format_difference(estimate, comparison["verdict"])
+    estimate = Estimate.from_dict(comparison, n=comparison["seeds"])
+    return _formatting.format_comparison(estimate, comparison["verdict"])
 
 
 def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | None]) -> list[str]:
@@ -315,7 +312,7 @@ def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | N
 
     `comparisons` has an entry per run; None where there is nothing to compare.
     """
-    from neural.stats.means import format_number
+    from neural.stats.estimate import format_number
 
     compared = [
         (letter, comparison)

@@ -26,7 +26,8 @@ from neural.findings.run_loading import (
 )
 from neural.language.declaration import RegistryEntry
 from neural.stats.correlation import Curve, correlate
-from neural.stats.means import MIN_SEEDS, SeedEstimate, estimate_mean
+from neural.stats.estimate import Estimate
+from neural.stats.means import MIN_SEEDS, estimate_mean
 
 Supported = Literal["yes", "no", "undecided"]
 FindingKind = Literal["claim", "warning", "note"]
@@ -83,7 +84,7 @@ class Finding:
     """Code of the check, such as EVO001."""
     claim: str
     supported: Supported
-    number: SeedEstimate
+    number: Estimate
     """Mean over seeds with its 95 % interval, in `unit`."""
     unit: str
     """As in `AnalysisCheck.unit`."""
@@ -121,9 +122,9 @@ class Finding:
         if not math.isfinite(self.number.value):
             return self.formatted_value
         if self.kind != "claim":
-            count = self.number.seeds
+            count = self.number.n
             return self.formatted_value + (f", mean of {count} runs" if count > 1 else "")
-        return f"{self.formatted_value}, {self.number.seeds} seed{'s' * (self.number.seeds != 1)}"
+        return f"{self.formatted_value}, {self.number.n} seed{'s' * (self.number.n != 1)}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data; NaN becomes None."""
@@ -133,7 +134,7 @@ class Finding:
                 for entry in fields(self)
                 if entry.name != "symptoms"
             },
-            "number": self.number.to_dict(),
+            "number": self.number.to_dict("seeds"),
             "links": [link._asdict() for link in self.links],
         }
 
@@ -195,13 +196,13 @@ class AnalysisCheck(RegistryEntry):
         """
         if not math.isfinite(finding.number.value):
             return None
-        count = finding.number.seeds
+        count = finding.number.n
         label = f"mean of {count} seeds" if count > 1 else "1 seed"
         return {
             "kind": "estimates",
             "unit": finding.unit,
             "reference": 0,
-            "rows": [{"label": label, "number": finding.number.to_dict()}],
+            "rows": [{"label": label, "number": finding.number.to_dict("seeds")}],
         }
 
     def list_links(self, finding: Finding, runs: Sequence[Record]) -> list[ViewLink]:
@@ -219,12 +220,12 @@ class AnalysisCheck(RegistryEntry):
         """The finding about runs with different seeds; MissingDataError where data is missing."""
         raise NotImplementedError
 
-    def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
+    def create_finding(self, supported: Supported, number: Estimate, evidence: str) -> Finding:
         """A finding with code, claim and unit of this check; undecided below five seeds."""
         missing = ""
         # without any seed, the evidence already says which data is missing
-        if number.seeds < MIN_SEEDS and number.seeds:
-            supported, missing = "undecided", describe_missing_seeds(number.seeds)
+        if number.n < MIN_SEEDS and number.n:
+            supported, missing = "undecided", describe_missing_seeds(number.n)
             if not evidence.startswith(missing):  # the text of a Correlation says it already
                 evidence = f"{missing}; {evidence}"
         elif supported == "undecided" and self.has_sign and number.low <= 0 <= number.high:
@@ -305,7 +306,7 @@ class DiagnosticCheck(AnalysisCheck):
             quotes.append(f"and {len(affected) - MAX_QUOTED_RUNS} more")
         count = "" if len(runs) == 1 else f"{len(affected)} of {len(checked)} runs; "
         mean = estimate_mean(symptom.number for _, symptom in affected)
-        number = replace(mean, low=math.nan, high=math.nan)
+        number = Estimate(mean.value, n=mean.n)
         finding = self.create_finding("yes", number, count + "; ".join(quotes))
         # one advice for all runs: that of the first, because they differ only by their seed
         first_run, first = affected[0]
@@ -319,7 +320,7 @@ class DiagnosticCheck(AnalysisCheck):
             symptoms=tuple(affected),
         )
 
-    def create_finding(self, supported: Supported, number: SeedEstimate, evidence: str) -> Finding:
+    def create_finding(self, supported: Supported, number: Estimate, evidence: str) -> Finding:
         """A finding with any number of seeds: one run is enough for a fact about itself."""
         return Finding(
             code=self.code,
@@ -349,7 +350,7 @@ def describe_missing_seeds(seeds: int) -> str:
     return f"needs {MIN_SEEDS} seeds, has {seeds}"
 
 
-def decide_above(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
+def decide_above(estimate: Estimate, threshold: float = 0.0) -> Supported:
     """ "yes" if the whole interval lies above the threshold, "no" if it lies below.
 
     "undecided" if it contains the threshold, or if there is no interval (NaN).
@@ -357,7 +358,7 @@ def decide_above(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
     return "yes" if estimate.low > threshold else "no" if estimate.high < threshold else "undecided"
 
 
-def decide_below(estimate: SeedEstimate, threshold: float = 0.0) -> Supported:
+def decide_below(estimate: Estimate, threshold: float = 0.0) -> Supported:
     """ "yes" if the whole interval lies below the threshold, "no" if it lies above.
 
     "undecided" if it contains the threshold, or if there is no interval (NaN).

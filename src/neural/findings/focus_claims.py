@@ -45,12 +45,8 @@ from neural.stats.comparisons import (
     min_deciding_pairs,
     rank_test,
 )
-from neural.stats.means import (
-    MIN_SEEDS,
-    SeedEstimate,
-    estimate_mean,
-    format_number,
-)
+from neural.stats.estimate import Estimate, format_number
+from neural.stats.means import MIN_SEEDS, estimate_mean
 
 SAIF_TOLERANCE = 0.02
 """A paradigm counts as equally good if its SAIF is smaller by at most this much."""
@@ -69,7 +65,7 @@ class ClaimVerdict:
     """Number of segments m of an example."""
     supported: str
     """yes, no, or undecided."""
-    number: SeedEstimate
+    number: Estimate
     """The difference; of several comparisons, the one with the weakest support."""
     quantity: str
     """What the number is: "SAIF, hard − soft"."""
@@ -262,7 +258,7 @@ def count_tests(verdicts: Sequence[ClaimVerdict]) -> int:
 class _Comparison:
     """Difference of two paradigms in one score over seeds, with its p-values."""
 
-    number: SeedEstimate
+    number: Estimate
     """Mean difference over seeds."""
     tails: OneSidedPValues
     """`above` is small if the claim holds, `below` is small if it fails."""
@@ -325,7 +321,7 @@ def _decide_claims(claim_tests: Sequence[_ClaimTest]) -> list[ClaimVerdict]:
             supported = "yes" if tails.above < tails.below else "no"  # exact ones have p 0 and 1
         weakest = test.weakest_comparison
         text = "; ".join(comparison.text for comparison in test.comparisons)
-        seeds = weakest.number.seeds
+        seeds = weakest.number.n
         if 0 < seeds < MIN_SEEDS and not test.is_exact:
             text += f"; needs {MIN_SEEDS} seeds, has {seeds}"
         elif (
@@ -383,9 +379,7 @@ def _compare(claim: FocusClaim, pairs: Sequence[tuple[FocusResult, FocusResult]]
         directed_value = claim.sign * differences[0] + claim.margin
         holds = directed_value > 0 or (directed_value == 0 and not claim.strict)
         tails = OneSidedPValues(0.0, 1.0) if holds else OneSidedPValues(1.0, 0.0)
-        exact_estimate = SeedEstimate(
-            value=differences[0], low=math.nan, high=math.nan, seeds=len(differences)
-        )
+        exact_estimate = Estimate(differences[0], n=len(differences))
         text = (
             f"{format_number(differences[0])}, "
             "exact: determined by the settings, equal in every seed"
@@ -445,7 +439,7 @@ def _compare_times(
             differences, lambda value: claim.sign * value + claim.margin, ()
         )
         return replace(comparison, text=f"{medians}; difference {comparison.text}")
-    no_estimate = SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=len(differences))
+    no_estimate = Estimate(math.nan, n=len(differences))
     if len(differences) < MIN_SEEDS:
         return _Comparison(no_estimate, NO_TEST, medians)
     tails = rank_test(claim.sign * value + claim.margin for value in differences)

@@ -27,7 +27,8 @@ from neural.core.json_values import parse_json
 from neural.data.numpy_files import load_npz
 from neural.runs.errors import RunError
 from neural.runs.run import Run
-from neural.stats.means import SeedEstimate, estimate_mean, format_number
+from neural.stats.estimate import Estimate, format_number
+from neural.stats.means import estimate_mean
 
 TARGET_ACCURACY = 0.9
 """Validation accuracy that counts as reached target in `steps_to_target`."""
@@ -228,7 +229,7 @@ def list_segment_counts(groups: FocusGroups) -> list[int]:
     return sorted({m for _, m in groups})
 
 
-def estimate_score(group: Sequence[FocusResult], name: str) -> SeedEstimate:
+def estimate_score(group: Sequence[FocusResult], name: str) -> Estimate:
     """Mean of a score over seeds with its interval."""
     return estimate_mean(result.scores.get(name, float("nan")) for result in group).to_score(name)
 

@@ -57,8 +57,8 @@ import numpy as np
 
 from neural.analysis.assignment import solve_assignment
 from neural.core.errors import NeuralError
-from neural.core.statistical_distributions import gamma_quantile
 from neural.findings.head_roles import NO_ROLES, is_delimiter
+from neural.stats.means import bound_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -439,7 +439,7 @@ def estimate_exponent(distances: Float[np.ndarray, "A B"]) -> float:
         logs.append(2 * np.log(neighbours[:, 2] / neighbours[:, 1]))
     # rows and columns are two views of one table: they count once
     count, mean = min(distances.shape), max(float(np.concatenate(logs).mean()), 1e-12)
-    return gamma_quantile(count, SIGNIFICANCE_LEVEL) / (count * mean)
+    return bound_rate(mean, count, SIGNIFICANCE_LEVEL)
 
 
 def _test_pairs(

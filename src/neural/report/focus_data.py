@@ -273,7 +273,7 @@ def _group_to_dict(
                 "reached": time.reached_seeds,
             }
         elif any(map(math.isfinite, values)):
-            scores[name] = dict(estimate_score(group, name).to_dict())
+            scores[name] = dict(estimate_score(group, name).to_dict("seeds"))
         else:
             continue
         scores[name]["by_seed"] = [_finite_or_none(value) for value in values]
@@ -331,7 +331,7 @@ def _claim_to_dict(verdict: ClaimVerdict) -> dict[str, Any]:
         "claim": verdict.claim,
         "segments": verdict.segments,
         "supported": verdict.supported,
-        "number": verdict.number.to_dict(),
+        "number": verdict.number.to_dict("seeds"),
         "quantity": verdict.quantity,
         "evidence": verdict.evidence,
         "p": _finite_or_none(verdict.p),

@@ -17,8 +17,9 @@ from neural.findings.run_loading import get_monitored_metric, get_seed
 from neural.findings.run_summary import find_best_validation
 from neural.runs.run import Run
 from neural.stats.comparisons import PairedComparison, compare_pairs
+from neural.stats.estimate import Estimate
 from neural.stats.folds import average_seeds, compare_folds, estimate_fold_mean
-from neural.stats.means import SeedEstimate, estimate_mean
+from neural.stats.means import estimate_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +54,11 @@ class GroupScore:
             return self.scores
         return {fold: dict.fromkeys(by_seed, math.nan) for fold, by_seed in self.scores.items()}
 
-    def estimate(self) -> SeedEstimate:
+    def estimate(self) -> Estimate:
         """The mean with its 95 % interval, over seeds or over folds; no interval if one failed."""
         if self.failed:
             mean = sum(self.values) / len(self.values)
-            return SeedEstimate(value=mean, low=math.nan, high=math.nan, seeds=len(self.values))
+            return Estimate(mean, n=len(self.values))
         if self.fold_count is None:
             return estimate_mean(self.values).to_score(self.name)
         means = average_seeds(self.scores)
@@ -68,7 +69,7 @@ class GroupScore:
         return {
             "name": self.name,
             "larger_is_better": self.larger_is_better,
-            "estimate": self.estimate().to_dict(),
+            "estimate": self.estimate().to_dict("seeds"),
             "low": min(self.values),
             "high": max(self.values),
             "failed_share": self.failed_share,
@@ -147,8 +148,9 @@ def compare_with_best(scores: Mapping[str, GroupScore]) -> dict[str, PairedCompa
             is_selected=True,
         )
     else:  # different folds, or folds and none: nothing is paired
-        none = SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=0)
-        comparisons = [PairedComparison(none, math.nan, "undecided") for _ in candidates]
+        comparisons = [
+            PairedComparison(Estimate(math.nan), math.nan, "undecided") for _ in candidates
+        ]
     return dict(zip(others, comparisons, strict=True))
 
 
@@ -180,11 +182,11 @@ def build_cross_validation(scores: Mapping[str, GroupScore]) -> dict[str, Any] |
                     for number in range(first.fold_count or 0)
                 ],
                 "seeds": max(map(len, score.scores.values())),
-                "estimate": score.estimate().to_dict(),
+                "estimate": score.estimate().to_dict("seeds"),
                 "comparison": comparison
                 and {
                     "verdict": comparison.verdict,
-                    "difference": comparison.difference.to_dict(),
+                    "difference": comparison.difference.to_dict("seeds"),
                     "p": comparison.p if math.isfinite(comparison.p) else None,
                 },
             }

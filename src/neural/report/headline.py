@@ -27,7 +27,8 @@ from neural.report.group_scores import (
     rank_groups,
 )
 from neural.runs.run import Run
-from neural.stats.means import MIN_SEEDS, format_number
+from neural.stats.estimate import format_number
+from neural.stats.means import MIN_SEEDS
 
 MAX_LISTED_GROUPS = 4
 """Groups listed in a sentence; further ones are only counted."""
@@ -138,7 +139,7 @@ def describe_scores(
     ]
     rest = len(ranked) - len(listed)
     more = f" and {rest} more up to {format_value(means[ranked[-1]])}" if rest else ""
-    has_enough = all(score.estimate().seeds >= MIN_SEEDS for score in scores.values())
+    has_enough = all(score.estimate().n >= MIN_SEEDS for score in scores.values())
     comparisons = compare_with_best(scores) if has_enough else {}
     if comparisons and all(comparison.verdict == "worse" for comparison in comparisons.values()):
         superlative = "highest" if scores[ranked[0]].larger_is_better else "lowest"
@@ -221,7 +222,7 @@ def build_score_figures(scores: dict[str, GroupScore]) -> list[FigureData]:
     ranked = rank_groups(scores)[:MAX_LISTED_GROUPS]
     rows = []
     for label in ranked:
-        number = scores[label].estimate().to_dict()
+        number = scores[label].estimate().to_dict("seeds")
         values = scores[label].values if number["low"] is None else []
         rows.append({"label": label, "number": number, "values": values})
     return [{"kind": "estimates", "unit": next(iter(scores.values())).name, "rows": rows}]

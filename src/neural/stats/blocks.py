@@ -10,9 +10,11 @@ tests/validity/test_block_means.py checks the coverage by simulation.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
+
+from neural.stats.estimate import Estimate
 
 DEFAULT_BLOCKS = 8
 """Number of blocks: few, so that blocks are long and nearly independent. Confidence intervals use
@@ -28,31 +30,39 @@ to 12 values in 58 % of cases with blocks of two, of 40 values in 74 %; with blo
 values do in 93 %, and fewer than 32 values have no interval (tests/validity/test_block_means.py)."""
 
 
-class MeanEstimate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BlockMean:
     """A mean with its standard error."""
 
-    mean: float
+    value: float
     standard_error: float
     """NaN with fewer than two blocks, or if all blocks are equal, which tells nothing."""
     blocks: int
-    """Number of blocks. Student's t has this number − 1 degrees of freedom."""
+    n: int
+    """Number of values."""
+
+    def estimate(self) -> Estimate:
+        """With Student's t interval, which has the number of blocks − 1 degrees of freedom."""
+        if self.blocks < 2:
+            return Estimate(self.value, n=self.n)
+        return Estimate.from_error(self.value, self.standard_error, self.blocks - 1, self.n)
 
 
 def estimate_mean_by_blocks(
     values: np.ndarray, blocks: int = DEFAULT_BLOCKS, *, min_length: int = MIN_BLOCK_LENGTH
-) -> MeanEstimate:
+) -> BlockMean:
     """Mean and standard error of values in sequence, (n,); a block has at least `min_length`."""
     count = min(blocks, len(values) // min_length)
     mean = float(np.mean(values)) if len(values) else math.nan
     if count < 2:
-        return MeanEstimate(mean, math.nan, count)
+        return BlockMean(mean, math.nan, count, len(values))
     block_means = np.array(
         [block.mean() for block in np.array_split(np.asarray(values, float), count)]
     )
     deviations = block_means - block_means.mean()
     squared_sum = float((deviations**2).sum())
     if squared_sum == 0:
-        return MeanEstimate(mean, math.nan, count)
+        return BlockMean(mean, math.nan, count, len(values))
     lag_one = float((deviations[1:] * deviations[:-1]).sum()) / squared_sum
     # In short series the lag-one correlation ρ is estimated too low, by about (1 + 3ρ)/n (Marriott
     # and Pope, 1954).
@@ -61,4 +71,4 @@ def estimate_mean_by_blocks(
     independent_variance = squared_sum / (count - 1) / count
     # the variance of a mean of `count` values with this lag-one correlation
     variance = independent_variance * (1 + 2 * correlation * (1 - 1 / count))
-    return MeanEstimate(mean, math.sqrt(variance), count)
+    return BlockMean(mean, math.sqrt(variance), count, len(values))

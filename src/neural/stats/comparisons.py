@@ -20,12 +20,8 @@ import numpy as np
 
 from neural.core.ranks import rank_values
 from neural.core.statistical_distributions import student_t_cdf
-from neural.stats.means import (
-    ROUNDING_TOLERANCE,
-    SeedEstimate,
-    estimate_mean,
-    format_number,
-)
+from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate, format_number
+from neural.stats.means import estimate_mean
 
 ComparisonVerdict = Literal["better", "worse", "undecided"]
 SeedScores = Mapping[Hashable, float]
@@ -37,7 +33,7 @@ SIGNIFICANCE_LEVEL = 0.05
 class PairedComparison(NamedTuple):
     """Comparison of a setting with the baseline."""
 
-    difference: SeedEstimate
+    difference: Estimate
     """Score − baseline, with its own 95 % interval; infinite or NaN if a seed failed."""
     p: float
     """Two-sided p-value, corrected for the number of comparisons; NaN without a test."""
@@ -86,7 +82,7 @@ def compare_pairs(
     return comparisons
 
 
-def decide_verdict(difference: SeedEstimate, *, larger_is_better: bool) -> ComparisonVerdict:
+def decide_verdict(difference: Estimate, *, larger_is_better: bool) -> ComparisonVerdict:
     """Better or worse than the baseline; undecided if the interval contains 0 or is missing."""
     if not (difference.low > 0 or difference.high < 0):
         return "undecided"

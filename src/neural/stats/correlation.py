@@ -34,19 +34,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations as all_permutations
 from typing import Literal
 
 import numpy as np
 
 from neural.core.ranks import rank_values
-from neural.stats.means import (
-    MIN_SEEDS,
-    SeedEstimate,
-    estimate_mean,
-    format_number,
-)
+from neural.stats.estimate import Estimate, format_number
+from neural.stats.means import MIN_SEEDS, estimate_mean
 
 MAX_PERMUTATIONS = 10_000
 """Permutations that are tested; if there are more, this many are drawn at random."""
@@ -78,7 +74,7 @@ class Curve:
 class Association:
     """One of the two correlations: of changes or of levels."""
 
-    excess: SeedEstimate
+    excess: Estimate
     """Correlation of a seed's own two series minus that of series of different seeds."""
     p: float
     """p-value of the permutation test; NaN without a test."""
@@ -115,9 +111,9 @@ class Correlation:
     """Result of `correlate`; the module docstring defines its numbers."""
 
     verdict: CorrelationVerdict
-    raw: SeedEstimate
+    raw: Estimate
     """Spearman correlation of the values, trend included."""
-    partial: SeedEstimate
+    partial: Estimate
     """Partial Spearman correlation of the values, given the step."""
     changes: Association
     levels: Association
@@ -129,10 +125,10 @@ class Correlation:
     @property
     def seeds(self) -> int:
         """Included seeds."""
-        return self.raw.seeds
+        return self.raw.n
 
     @property
-    def excess(self) -> SeedEstimate:
+    def excess(self) -> Estimate:
         """`excess` of the significant association; of changes if both or none are significant."""
         return (
             self.levels.excess
@@ -200,14 +196,14 @@ def correlate(
     options = {"permutations": permutations, "seed": seed}
     p, permutation_count = permutation_test(change_matrix, **options)
     changes = Association(
-        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(change_matrix)), limit=2.0),
+        excess=estimate_mean(_excess_over_other_seeds(change_matrix)).clip(-2.0, 2.0),
         p=p,
         reliability=_estimate_root_reliability(first_halves, np.diff)
         * _estimate_root_reliability(second_halves, np.diff),
     )
     level_matrix = _correlate_levels(*align_pairs(included))
     levels = Association(
-        excess=_clip_interval(estimate_mean(_excess_over_other_seeds(level_matrix)), limit=2.0),
+        excess=estimate_mean(_excess_over_other_seeds(level_matrix)).clip(-2.0, 2.0),
         p=permutation_test(level_matrix, **options)[0],
         reliability=_estimate_root_reliability(first_halves)
         * _estimate_root_reliability(second_halves),
@@ -225,24 +221,13 @@ def correlate(
         levels=levels,
         permutation_count=permutation_count,
         excluded=tuple(excluded),
-        raw=_clip_interval(
-            estimate_mean(
-                _apply_statistic(lambda steps, x, y: spearman(x, y), *pair) for pair in included
-            )
-        ),
-        partial=_clip_interval(
-            estimate_mean(_apply_statistic(partial_correlation, *pair) for pair in included)
-        ),
+        raw=estimate_mean(
+            _apply_statistic(lambda steps, x, y: spearman(x, y), *pair) for pair in included
+        ).clip(-1.0, 1.0),
+        partial=estimate_mean(
+            _apply_statistic(partial_correlation, *pair) for pair in included
+        ).clip(-1.0, 1.0),
     )
-
-
-def _clip_interval(estimate: SeedEstimate, limit: float = 1.0) -> SeedEstimate:
-    """Limit the interval to −limit … limit; the true value lies there, so no coverage is lost.
-
-    A correlation has the limit 1, a difference of two correlations 2.
-    """
-    low, high = np.clip([estimate.low, estimate.high], -limit, limit).tolist()
-    return replace(estimate, low=low, high=high)
 
 
 def _correlate_all_changes(pairs: Sequence[tuple[Curve, Curve]]) -> np.ndarray:

@@ -13,13 +13,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from neural.core.statistical_distributions import student_t_cdf, student_t_quantile
+from neural.core.statistical_distributions import student_t_cdf
 from neural.stats.comparisons import SIGNIFICANCE_LEVEL, PairedComparison, decide_verdict
-from neural.stats.means import (
-    INTERVAL_ALPHA,
-    ROUNDING_TOLERANCE,
-    SeedEstimate,
-)
+from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate
 
 FoldScores = Mapping[Hashable, Mapping[Hashable, float]]
 """Scores by fold, then by the seed of the training."""
@@ -45,19 +41,18 @@ def compute_standard_error(values: Sequence[float], fold_count: int) -> float:
     return float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + 1 / (fold_count - 1))
 
 
-def estimate_fold_mean(values: Sequence[float], fold_count: int) -> SeedEstimate:
-    """The mean over folds with its corrected 95 % interval; `seeds` is the number of folds.
+def estimate_fold_mean(values: Sequence[float], fold_count: int) -> Estimate:
+    """The mean over folds with its corrected 95 % interval.
 
-    There is no interval for fewer than two folds or equal values. NaN, a fold that failed, makes
+    There is no interval for fewer than three folds or equal values. NaN, a fold that failed, makes
     the mean NaN.
     """
     count = len(values)
     mean = float(np.mean(values)) if count else math.nan
     error = compute_standard_error(values, fold_count)
     if not error > ROUNDING_TOLERANCE * max(1.0, abs(mean)):
-        return SeedEstimate(value=mean, low=math.nan, high=math.nan, seeds=count)
-    half_width = -student_t_quantile(count - 1, INTERVAL_ALPHA / 2) * error
-    return SeedEstimate(value=mean, low=mean - half_width, high=mean + half_width, seeds=count)
+        return Estimate(mean, n=count)
+    return Estimate.from_error(mean, error, count - 1, count)
 
 
 def compare_folds(
@@ -89,10 +84,10 @@ def compare_folds(
             }
         )
         estimate = estimate_fold_mean(list(differences.values()), fold_count)
+        error = compute_standard_error(list(differences.values()), fold_count)
         p = math.nan
-        if math.isfinite(estimate.low):
-            error = compute_standard_error(list(differences.values()), fold_count)
-            tail = student_t_cdf(estimate.seeds - 1, -abs(estimate.value) / error)
+        if error > ROUNDING_TOLERANCE * max(1.0, abs(estimate.value)):
+            tail = student_t_cdf(estimate.n - 1, -abs(estimate.value) / error)
             p = min(1.0, pair_count * 2 * tail)
         verdict = decide_verdict(estimate, larger_is_better=larger_is_better)
         comparisons.append(

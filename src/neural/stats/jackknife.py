@@ -26,41 +26,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from neural.core.statistical_distributions import student_t_quantile
+from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate
 
-ALPHA = 0.05
-"""Fraction of intervals that may miss the true value: 0.05 for 95 % intervals."""
 MIN_SOURCES = 3
 """With fewer sources there are no intervals.
 
 With two sources, leaving out one would leave no rows that depend on two sources.
 """
+MAX_LOG = 700.0
+"""exp(710) overflows."""
 
 IdArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 GroupSum = Callable[[IdArray, IdArray, int], FloatArray]
 """(row indices, group index of each row, number of groups) → sums of rows by group, (groups, …)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceInterval:
-    """A value with its 95 % interval; the ends are NaN if the variance is unknown."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        ends = f" ({self.low:.3f} … {self.high:.3f})" if math.isfinite(self.low) else ""
-        return (f"{self.value:.3f}{ends}" if math.isfinite(self.value) else "none").replace(
-            "-", "−"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +145,7 @@ class RowGrouping:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class JackknifeEstimate:
+class JackknifeScore:
     """A score, and the influence of each document, shared source and intersection on it.
 
     The influence is the score minus the score without the group. `documents`, `sources` and
@@ -175,11 +160,11 @@ class JackknifeEstimate:
     intersection_sources: IdArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     source_count: int = 0
 
-    def __sub__(self, other: JackknifeEstimate) -> JackknifeEstimate:
+    def __sub__(self, other: JackknifeScore) -> JackknifeScore:
         """The difference of two scores of the same documents."""
         return self.combine(other, self.value - other.value, 1, -1)
 
-    def relative_to(self, other: JackknifeEstimate) -> JackknifeEstimate:
+    def relative_to(self, other: JackknifeScore) -> JackknifeScore:
         """The difference as a fraction of the other score; NaN if that is 0."""
         if not other.value > 0:
             return self.combine(other, math.nan, 0, 0)
@@ -187,13 +172,13 @@ class JackknifeEstimate:
         return self.combine(other, ratio - 1, 1 / other.value, -ratio / other.value)
 
     def combine(
-        self, other: JackknifeEstimate, value: float, own_factor: float, other_factor: float
-    ) -> JackknifeEstimate:
-        """Estimate of a function f of both scores, by the delta method.
+        self, other: JackknifeScore, value: float, own_factor: float, other_factor: float
+    ) -> JackknifeScore:
+        """A function f of both scores, by the delta method.
 
         `value` is its value; `own_factor` and `other_factor` are its partial derivatives.
         """
-        return JackknifeEstimate(
+        return JackknifeScore(
             value=value,
             documents=own_factor * self.documents + other_factor * other.documents,
             sources=own_factor * self.sources + other_factor * other.sources,
@@ -202,7 +187,7 @@ class JackknifeEstimate:
             source_count=self.source_count,
         )
 
-    def __neg__(self) -> JackknifeEstimate:
+    def __neg__(self) -> JackknifeScore:
         return self.combine(self, -self.value, -1, 0)
 
     @property
@@ -247,41 +232,41 @@ class JackknifeEstimate:
         added_variance = by_sources * self.source_share
         variance = by_documents + added_variance
         # The score varies by rounding errors only, so it does not vary.
-        if not math.sqrt(variance) > 1e-12 * max(1.0, abs(self.value)):
+        if not math.sqrt(variance) > ROUNDING_TOLERANCE * max(1.0, abs(self.value)):
             return math.nan, math.nan
         # Satterthwaite: V² / (sum of each variance squared over its degrees of freedom).
         denominator = by_documents**2 / (len(self.documents) - 1)
         denominator += added_variance * by_sources / max(1, len(self.sources) - 1)
         return math.sqrt(variance), variance**2 / denominator
 
-    def interval(
-        self, scale: Literal["plain", "positive", "share"] = "plain"
-    ) -> ConfidenceInterval:
-        """95 % interval around the score.
+    def estimate(self, scale: Literal["plain", "positive", "share"] = "plain") -> Estimate:
+        """The score with its 95 % interval; without one if the variance cannot be estimated.
 
         `scale` is "share" for scores from 0 to 1 (logit scale), "positive" for scores above 0 (log
-        scale), else "plain". The ends are NaN if the variance cannot be estimated.
+        scale), else "plain".
         """
         error, degrees = self.standard_error()
-        value, half_width = self.value, -student_t_quantile(degrees, ALPHA / 2) * error
-        # On the logit or log scale, the half width is divided by the derivative of the inverse.
+        value, count = self.value, len(self.documents)
+        # On the logit or log scale, the error is divided by the derivative of the inverse.
         if scale == "share" and 0 < value < 1:
-            centre, half_width = math.log(value / (1 - value)), half_width / (value * (1 - value))
-            ends = np.array([centre - half_width, centre + half_width])
-            with np.errstate(over="ignore"):  # exp of a large number is infinite: the result is 0
-                low, high = (1 / (1 + np.exp(-ends))).tolist()
+            logit, error = math.log(value / (1 - value)), error / (value * (1 - value))
+            estimate = Estimate.from_error(logit, error, degrees, count).map(_sigmoid)
         elif scale == "positive" and value > 0:
-            low = value * math.exp(-half_width / value)
-            high = value * math.exp(min(half_width / value, 700))  # exp(710) overflows
+            estimate = Estimate.from_error(0.0, error / value, degrees, count)
+            estimate = estimate.map(lambda log_ratio: value * math.exp(min(log_ratio, MAX_LOG)))
         else:
-            low, high = value - half_width, value + half_width
-        return ConfidenceInterval(value=value, low=low, high=high)
+            estimate = Estimate.from_error(value, error, degrees, count)
+        return replace(estimate, value=value)
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(min(-logit, MAX_LOG)))
 
 
 def jackknife(
     sums: GroupSums, statistic: Callable[[FloatArray], Mapping[str, npt.ArrayLike]]
-) -> dict[str, JackknifeEstimate]:
-    """Jackknife estimates by name of the score.
+) -> dict[str, JackknifeScore]:
+    """Scores by name, with the influence of each group.
 
     `statistic` computes the scores by name from sums of rows, (…, counts) → (…).
     """
@@ -290,7 +275,7 @@ def jackknife(
     with np.errstate(divide="ignore", invalid="ignore"):
         values, values_without = _leave_one_out(sums, total, statistic)
     return {
-        name: JackknifeEstimate(
+        name: JackknifeScore(
             value=value,
             **{
                 kind: _compute_influence(value, left_out[name])

@@ -7,75 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neural.core.statistical_distributions import normal_quantile, student_t_quantile
+from neural.core.statistical_distributions import (
+    gamma_quantile,
+    normal_quantile,
+    student_t_quantile,
+)
+from neural.stats.estimate import ERROR_RATE, MIN_INTERVAL_VALUES, ROUNDING_TOLERANCE, Estimate
 
 MIN_SEEDS = 5
 """With fewer seeds, the analyses report "undecided"."""
-MIN_INTERVAL_SEEDS = 3
-"""Scores of fewer seeds have no interval: that of two is 25 times as wide as their distance."""
-SHARE_METRICS = ("accuracy", "confidence", "f1", "precision", "recall", "saif")
-"""Metrics from 0 to 1, by the ends of their names."""
-POSITIVE_METRICS = ("bits", "loss", "mae", "perplexity")
-"""Metrics of the package's tasks that are never negative, by the ends of their names."""
-INTERVAL_ALPHA = 0.05
-"""Share of intervals that may miss the true value: 1 minus the confidence level."""
-ROUNDING_TOLERANCE = 1e-12
-"""A smaller standard deviation, relative to the mean, or a smaller number is a rounding error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedEstimate:
-    """A mean or share over seeds with its 95 % confidence interval."""
-
-    value: float
-    """NaN without seeds; infinite if a seed is."""
-    low: float
-    """Lower bound; NaN if there is no interval."""
-    high: float
-    """Upper bound; NaN if there is no interval."""
-    seeds: int
-    """Number of seeds with a finite value."""
-
-    def __str__(self) -> str:
-        interval = (
-            f" ({format_number(self.low)} … {format_number(self.high)})"
-            if math.isfinite(self.low)
-            else ""
-        )
-        return format_number(self.value) + interval
-
-    def to_score(self, metric: str) -> SeedEstimate:
-        """With the interval as the mean of a score: inside the metric's bounds, if seeds suffice.
-
-        The true mean is inside the bounds, too, so that no coverage is lost.
-        """
-        if self.seeds < MIN_INTERVAL_SEEDS:
-            return replace(self, low=math.nan, high=math.nan)
-        is_share = metric.endswith(SHARE_METRICS)
-        least = 0.0 if is_share or metric.endswith(POSITIVE_METRICS) else -math.inf
-        most = 1.0 if is_share else math.inf
-        if not least <= self.value <= most:  # another metric of that name
-            return self
-        low, high = (float(np.clip(end, least, most)) for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
-
-    def to_percent(self) -> SeedEstimate:
-        """Value and interval times 100."""
-        return SeedEstimate(
-            value=100 * self.value, low=100 * self.low, high=100 * self.high, seeds=self.seeds
-        )
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """JSON data; NaN becomes None."""
-        fields = {"value": self.value, "low": self.low, "high": self.high, "seeds": self.seeds}
-        return {key: value if math.isfinite(value) else None for key, value in fields.items()}
-
-
-def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEstimate:
+def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> Estimate:
     """The mean with its 95 % interval; NaN values are ignored, infinite ones are not.
 
     A mean with an infinite value, such as the score of a diverged training, has no interval.
@@ -86,8 +32,9 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
     the skewness itself is estimated from n values. tests/validity/test_intervals.py simulates how
     often intervals contain the true mean.
 
-    Equal values have no interval: they do not show how much they vary. If the values are rounded to
-    multiples of `resolution`, the variance of that rounding (resolution² / 12) is added.
+    Fewer than MIN_INTERVAL_VALUES values have no interval, nor have equal ones: they do not show
+    how much they vary. If the values are rounded to multiples of `resolution`, the variance of that
+    rounding (resolution² / 12) is added.
     """
     known = np.array([value for value in values if not math.isnan(value)])
     finite = known[np.isfinite(known)]
@@ -95,12 +42,12 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
     if count < len(known):
         with np.errstate(invalid="ignore"):  # +inf and −inf have no mean
             value = float(known.mean())
-        return SeedEstimate(value=value, low=math.nan, high=math.nan, seeds=count)
+        return Estimate(value, n=count)
     value = float(finite.mean()) if count else math.nan
     std = math.sqrt(float(finite.var(ddof=1)) + resolution**2 / 12) if count > 1 else 0.0
-    if std <= ROUNDING_TOLERANCE * max(1.0, abs(value)):
-        return SeedEstimate(value=value, low=math.nan, high=math.nan, seeds=count)
-    t = -student_t_quantile(count - 1, INTERVAL_ALPHA / 2 * (1 - 1 / count)) / math.sqrt(count)
+    if count < MIN_INTERVAL_VALUES or std <= ROUNDING_TOLERANCE * max(1.0, abs(value)):
+        return Estimate(value, n=count)
+    t = -student_t_quantile(count - 1, ERROR_RATE / 2 * (1 - 1 / count)) / math.sqrt(count)
     population_std = float(finite.std())
     skewness = (
         float(((finite - value) ** 3).mean()) / population_std**3
@@ -108,7 +55,7 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> SeedEs
         else 0.0
     )
     low, high = (value - std * _invert_hall_transform(end, skewness, count) for end in (t, -t))
-    return SeedEstimate(value=value, low=low, high=high, seeds=count)
+    return Estimate(value, low, high, count)
 
 
 def _invert_hall_transform(t: float, skewness: float, count: int) -> float:
@@ -124,53 +71,51 @@ def _invert_hall_transform(t: float, skewness: float, count: int) -> float:
     ) / third_of_skewness
 
 
-def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> SeedEstimate:
+def estimate_share(counts: Sequence[int], totals: Sequence[int]) -> Estimate:
     """A share with its 95 % interval: `counts[i]` of `totals[i]` (heads, for example) in seed i.
 
-    This is Wilson's interval, which has a positive width also for shares of 0 and 1. It is computed
-    for the effective number of independent trials. Where the shares of seeds differ by more than
-    binomial sampling explains (design effect above 1), that number is below the sum of `totals`,
-    and the quantile moves from that of the normal distribution towards that of Student's t.
-
-    One seed has no interval: its heads share one training, so they do not show how seeds differ.
+    This is Wilson's interval, which has a positive width also for shares of 0 and 1. Where the
+    shares of seeds differ by more than binomial sampling explains, the design effect is above 1.
     """
     pairs = [(count, total) for count, total in zip(counts, totals, strict=True) if total]
     if not pairs:
-        return SeedEstimate(value=math.nan, low=math.nan, high=math.nan, seeds=0)
+        return Estimate(math.nan)
     hits, trials = np.array(pairs, dtype=float).T
     seeds, share = len(pairs), float(hits.sum() / trials.sum())
-    if seeds == 1:
-        return SeedEstimate(value=share, low=math.nan, high=math.nan, seeds=1)
+    if seeds < MIN_INTERVAL_VALUES:
+        return Estimate(share, n=seeds)
     variance_within = share * (1 - share) * float((1 / trials).mean())
     variance_between = float((hits / trials).var(ddof=1))
-    design_effect = max(1.0, variance_between / variance_within) if variance_within else 1.0
-    normal = -normal_quantile(INTERVAL_ALPHA / 2)
-    student = -student_t_quantile(seeds - 1, INTERVAL_ALPHA / 2)
-    z = normal + (student - normal) * math.sqrt(1 - 1 / design_effect)
-    effective_trials = float(trials.sum()) / design_effect
-    scale = 1 + z**2 / effective_trials
-    center = (share + z**2 / (2 * effective_trials)) / scale
-    half_width = (
-        z
-        / scale
-        * math.sqrt(share * (1 - share) / effective_trials + z**2 / (4 * effective_trials**2))
+    effect = max(1.0, variance_between / variance_within) if variance_within else 1.0
+    low, high = compute_wilson_interval(
+        *np.array([[share], [trials.sum()], [effect], [seeds - 1]], dtype=float)
     )
-    return SeedEstimate(
-        value=share,
-        # the ends of a share of 0 or 1 are exact, but for rounding
-        low=max(0.0, center - half_width) if share > 0 else 0.0,
-        high=min(1.0, center + half_width) if share < 1 else 1.0,
-        seeds=seeds,
-    )
+    return Estimate(share, float(low[0]), float(high[0]), seeds)
 
 
-def format_number(value: float) -> str:
-    """Format with three significant digits and a typographic minus sign.
+def compute_wilson_interval(
+    shares: np.ndarray, trials: np.ndarray, effects: np.ndarray, degrees: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends of Wilson's intervals (1927) of shares, (n,) each.
 
-    Numbers below ROUNDING_TOLERANCE become 0; NaN and infinities become "none".
+    `effects` are design effects, at least 1: the effective number of independent trials is lower
+    by that factor. The quantile is that of the normal distribution for a design effect of 1 (a
+    binomial variance is known) and approaches that of Student's t, of `degrees`, as the effect
+    grows (it is estimated).
     """
-    if not math.isfinite(value):
-        return "none"
-    value = 0.0 if abs(value) < ROUNDING_TOLERANCE else value
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return text.replace("-", "−")
+    normal = -normal_quantile(ERROR_RATE / 2)
+    student = np.array([-student_t_quantile(count, ERROR_RATE / 2) for count in degrees.tolist()])
+    z = normal + (student - normal) * np.sqrt(1 - 1 / effects)
+    count = trials / effects
+    scale = 1 + z * z / count
+    centre = (shares + z * z / (2 * count)) / scale
+    half_width = z * np.sqrt(shares * (1 - shares) / count + z * z / (4 * count**2)) / scale
+    return (centre - half_width).clip(0, shares), (centre + half_width).clip(shares, 1)
+
+
+def bound_rate(mean: float, count: int, level: float) -> float:
+    """Lower bound of the rate of an exponential distribution, from the mean of `count` values.
+
+    The true rate is below it with the probability `level`.
+    """
+    return gamma_quantile(count, level) / (count * mean)

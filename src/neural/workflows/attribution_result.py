@@ -17,7 +17,7 @@ from neural.core.result import Result
 from neural.core.table import Column, Table
 from neural.data.text_encoding import VISIBLE_WHITESPACE
 from neural.interpret.explanations import METHODS
-from neural.stats.means import SeedEstimate
+from neural.stats.estimate import Estimate
 
 MAX_SHOWN_TOKENS = 40
 """Source positions that are listed; of more, those with the highest scores."""
@@ -40,24 +40,19 @@ SHORT_LABELS = {
 class Faithfulness:
     """How much better than random orders a method is, over the examples; nats, 0 is random."""
 
-    gain: SeedEstimate
-    """Mean of both gains, with its 95 % interval; NaN bounds with one example."""
-    deletion: SeedEstimate
-    insertion: SeedEstimate
+    gain: Estimate
+    """Mean of both gains, with its 95 % interval; NaN ends with fewer than three examples."""
+    deletion: Estimate
+    insertion: Estimate
     here: float
     """The gain for the prediction that is shown."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON data."""
-
-        def convert(estimate: SeedEstimate) -> dict[str, float]:
-            return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
         return {
-            **convert(self.gain),
-            "deletion": convert(self.deletion),
-            "insertion": convert(self.insertion),
-            "examples": self.gain.seeds,
+            **self.gain.to_dict("examples"),
+            "deletion": self.deletion.to_dict(),
+            "insertion": self.insertion.to_dict(),
             "this_prediction": self.here,
         }
 
@@ -298,7 +293,7 @@ class AttributionResult(Result):
             values = (gain.value, number.deletion.value, number.insertion.value)
             first, *others = map(_format_number, values)
             rows.append((METHODS[name], first, interval.replace("-", "−"), *others))
-        count = ordered[0][1].gain.seeds
+        count = ordered[0][1].gain.n
         unit = "nats" if math.isfinite(self.answer.probability) else "units of the score"
         return PageSection(
             title="faithfulness",

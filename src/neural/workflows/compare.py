@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from neural.core.statistical_distributions import student_t_quantile
 from neural.findings.run_loading import get_monitored_metric
 from neural.findings.run_summary import (
     downsample_curve,
@@ -26,7 +25,6 @@ from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.stats.blocks import estimate_mean_by_blocks
 from neural.stats.comparisons import compare_pairs, decide_verdict
-from neural.stats.means import SeedEstimate
 from neural.tasks.language_model.task import WINDOW_LOSSES
 
 SEED_KEYS = ("name", "training.seed", "split_seed")
@@ -123,7 +121,7 @@ def compare_by_seed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     )
     for entry, (difference, p, verdict) in zip(groups[1:], comparisons, strict=True):
         entry["against_first"] = {
-            **difference.to_dict(),
+            **difference.to_dict("seeds"),
             "p": None if math.isnan(p) else p,
             "verdict": verdict,
         }
@@ -144,15 +142,13 @@ def compare_by_window(runs: Sequence[Run]) -> list[dict[str, Any] | None]:
         if run_losses is None or losses[0] is None or run_losses[0] != losses[0][0]:
             comparisons.append(None)
             continue
-        mean, error, blocks = estimate_mean_by_blocks(run_losses[1] - losses[0][1])
-        # minus the 2.5 % quantile of Student's t, which is negative, is its 97.5 % quantile
-        half_width = -student_t_quantile(max(1, blocks - 1), 0.025) * error
-        # one run of each kind: the interval is over blocks of text, not over seeds
-        estimate = SeedEstimate(value=mean, low=mean - half_width, high=mean + half_width, seeds=1)
+        mean = estimate_mean_by_blocks(run_losses[1] - losses[0][1])
+        estimate = mean.estimate()
         comparisons.append(
             {
                 **estimate.to_dict(),
-                "blocks": blocks,
+                "seeds": 1,  # of each run: the interval is over blocks of text
+                "blocks": mean.blocks,
                 "windows": len(run_losses[1]),
                 "verdict": decide_verdict(estimate, larger_is_better=False),
             }

@@ -52,7 +52,8 @@ from neural.interpret.objectives import ScoredModel
 from neural.interpret.subject import Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
-from neural.stats.means import estimate_mean, format_number
+from neural.stats.estimate import format_number
+from neural.stats.means import estimate_mean
 from neural.workflows.patching_pairs import TokenPair, read_pairs, tokenize_pairs
 from neural.workflows.patching_result import (
     PatchingResult,

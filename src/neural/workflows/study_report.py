@@ -33,7 +33,8 @@ from neural.findings.run_summary import find_best_validation
 from neural.findings.sample_quality import REAL_TEXT_KEY, SAMPLES_KEY
 from neural.runs.errors import translate_errors
 from neural.runs.run import Run
-from neural.stats.means import SeedEstimate, estimate_mean, format_number
+from neural.stats.estimate import Estimate, format_number
+from neural.stats.means import estimate_mean
 from neural.workflows.sweep import Sweep
 
 PLOTS_FOLDER = "plots"
@@ -46,7 +47,7 @@ class StudyGroup:
     title: str
     runs: list[Run]
     findings: list[Finding]
-    best_loss: SeedEstimate
+    best_loss: Estimate
     """Best validation loss in nats: mean over the runs, with its confidence interval."""
     summary: str
     """Sizes, steps and best loss, as text."""
@@ -218,7 +219,7 @@ def _render_page(sweep: Sweep, report: StudyReport, plot_files: list[Path]) -> s
     )
 
 
-def _describe_group(runs: list[Run], loss: SeedEstimate) -> str:
+def _describe_group(runs: list[Run], loss: Estimate) -> str:
     run, seeds = runs[0], ", ".join(str(get_seed(run)) for run in runs)
     size, steps = run.metadata("parameters", 0), run.metadata("steps", 0)
     every = run.settings.get("tracking", {}).get("track_every")
@@ -239,7 +240,7 @@ def _render_samples(group: StudyGroup) -> list[Html]:
     for name in names:
         curves = [run.scalars(name)[1] for run in group.runs if name in run.scalar_names()]
         first, last = (estimate_mean(curve[index] for curve in curves) for index in (0, -1))
-        if last.seeds:  # samples may be too short for a measure
+        if last.n:  # samples may be too short for a measure
             rows.append(
                 (
                     name.removeprefix("generation/"),

@@ -47,7 +47,7 @@ from neural.workflows.train import TrainRequest
 
 if TYPE_CHECKING:
     from neural.stats.comparisons import PairedComparison
-    from neural.stats.means import SeedEstimate
+    from neural.stats.estimate import Estimate
     from neural.stats.power import SelectionBias
 
 TRIALS_FILE = SWEEP_MARKER
@@ -151,17 +151,16 @@ class GridPoint:
             else math.nan
         )
 
-    def estimate_mean(self) -> SeedEstimate:
+    def estimate_mean(self) -> Estimate:
         """Mean of `scores` with its 95 % interval, over seeds or over folds.
 
         There is no interval if a seed failed: the mean of the others says nothing about all.
         """
-        from neural.stats.means import SeedEstimate, estimate_mean
+        from neural.stats.estimate import Estimate
+        from neural.stats.means import estimate_mean
 
         if self.failed_seeds:
-            return SeedEstimate(
-                value=self.mean, low=math.nan, high=math.nan, seeds=len(self.scores)
-            )
+            return Estimate(self.mean, n=len(self.scores))
         if self.fold_count is None:
             return estimate_mean(self.scores)
         from neural.stats.folds import average_seeds, estimate_fold_mean
@@ -186,7 +185,7 @@ class Confirmation:
     points: tuple[GridPoint, GridPoint]
     """The selected setting first, whichever is better now."""
     seeds: tuple[int, ...]
-    estimates: tuple[SeedEstimate, SeedEstimate]
+    estimates: tuple[Estimate, Estimate]
     """Mean score of each point, with its confidence interval over seeds."""
     comparison: PairedComparison
     """The runner-up against the selected setting."""
@@ -356,7 +355,7 @@ class Sweep:
         folds = [Fold.parse(str(row.trial.point.get(FOLD_KEY))) for row in self.rows]
         return next((fold.count for fold in folds if fold is not None), None)
 
-    def summarize_folds(self, point: GridPoint) -> dict[str, SeedEstimate]:
+    def summarize_folds(self, point: GridPoint) -> dict[str, Estimate]:
         """Means over the finished folds of a point by metric, at the best validation of each.
 
         Each has an interval that is corrected for folds that share training examples. The key

@@ -133,7 +133,7 @@ def test_the_test_behind_the_sentence_is_the_weakest_one():
     scores = {"soft": around(0.8), "hard": around(0.87), "lvml": around(0.89)}
     (ranking,) = rank_paradigms(group_results(create_results(scores)))
     (text,) = describe_test(ranking)
-    assert text.startswith("LVML − hard: 0.02 (") and "over 5 seeds, p = " in text
+    assert text.startswith("LVML − hard: 0.020 (") and "over 5 seeds, p = " in text
 
 
 BARELY_BETTER = {

@@ -21,7 +21,7 @@ from neural.findings.phases import (
 )
 from neural.findings.record import Record
 from neural.findings.run_loading import estimate_loss_change_error, load_monitored_score
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 MIN_SCORES = 4
 """With fewer validations, a difference between the best and the last says little."""

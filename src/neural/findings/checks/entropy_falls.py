@@ -13,7 +13,8 @@ import numpy as np
 from neural.findings.check import AnalysisCheck, Finding, decide_below
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure
-from neural.stats.means import estimate_mean, format_number
+from neural.stats.estimate import format_number
+from neural.stats.means import estimate_mean
 
 
 class EntropyFalls(AnalysisCheck):

@@ -43,7 +43,7 @@ class HigherLayersAlike(AnalysisCheck):
             ]
             differences.append(compare_at_equal_distance(excess, higher_pairs, other_pairs))
         difference = estimate_mean(differences)
-        if not difference.seeds:
+        if not difference.n:
             return self.create_finding("undecided", difference, "needs four layers with attention")
         return self.create_finding(
             decide_above(difference),

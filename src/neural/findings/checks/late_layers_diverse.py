@@ -12,7 +12,8 @@ from typing import ClassVar
 from neural.findings.check import AnalysisCheck, Finding, decide_above
 from neural.findings.record import Record
 from neural.findings.run_loading import finite_mean, load_measure, split_layer_halves
-from neural.stats.means import estimate_mean, format_number
+from neural.stats.estimate import format_number
+from neural.stats.means import estimate_mean
 
 
 class LateLayersDiverse(AnalysisCheck):

@@ -20,7 +20,7 @@ from neural.findings.figure_data import build_curve
 from neural.findings.record import Record
 from neural.findings.run_loading import LOSS_METRIC, MissingDataError, load_scalar_curve
 from neural.stats.change_points import estimate_curve_noise
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 CHANCE_LOSS_KEY = "data/chance_loss"
 MIN_RELATIVE_GAIN = 0.005

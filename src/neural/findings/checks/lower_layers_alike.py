@@ -40,7 +40,7 @@ class LowerLayersAlike(AnalysisCheck):
             lower_pairs, cross_pairs = list(combinations(lower, 2)), list(product(lower, higher))
             differences.append(compare_at_equal_distance(excess, lower_pairs, cross_pairs))
         difference = estimate_mean(differences)
-        if not difference.seeds:
+        if not difference.n:
             return self.create_finding("undecided", difference, "needs three layers with attention")
         return self.create_finding(
             decide_above(difference),

@@ -23,7 +23,7 @@ from neural.findings.run_loading import (
     load_scalar_curve,
 )
 from neural.stats.correlation import Curve
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 MIN_VALIDATIONS = 4
 """With fewer validations, a rise says little."""

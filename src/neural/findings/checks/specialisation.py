@@ -68,16 +68,15 @@ class Specialisation(AnalysisCheck):
             (find_curve_onset(curve) / curve.steps[-1] for curve in curves_with_onset),
             resolution=resolution,
         )
-        # `seeds` of all runs, also of those without an onset: the verdict depends on them too
-        low, high = np.clip([onset_share.low, onset_share.high], 0, 1).tolist()
-        onset_share = replace(onset_share, low=low, high=high, seeds=rises.seeds)
-        if not rises.seeds:
+        # `n` of all runs, also of those without an onset: the verdict depends on them too
+        onset_share = replace(onset_share.clip(0.0, 1.0), n=rises.n)
+        if not rises.n:
             return self.create_finding(
                 "undecided",
                 onset_share,
                 "needs two layers with attention, and three snapshots of them",
             )
-        seeds = f" over {rises.seeds} seeds" if rises.seeds > 1 else ""
+        seeds = f" over {rises.n} seeds" if rises.n > 1 else ""
         evidence = f"divergence between layers changes by {rises}{seeds}"
         if len(curves) == 1:  # one run has an onset, but it does not show whether all rise
             finding = self.create_finding("undecided", onset_share, evidence)

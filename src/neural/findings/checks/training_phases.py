@@ -16,7 +16,7 @@ from neural.findings.run_loading import (
     get_seed,
     load_monitored_score,
 )
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 
 class TrainingPhases(DiagnosticCheck):

@@ -18,7 +18,7 @@ from neural.findings.phases import MIN_SCORES_FOR_NOISE
 from neural.findings.record import Record
 from neural.findings.run_loading import LOSS_METRIC, estimate_loss_change_error, load_loss_curve
 from neural.stats.change_points import estimate_curve_noise
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 LAST_SHARE = 0.25
 """Share of the steps, at the end, in which the loss must still fall."""

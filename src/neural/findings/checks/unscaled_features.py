@@ -11,7 +11,7 @@ from typing import ClassVar
 from neural.findings.check import DiagnosticCheck, Importance, Symptom
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 FEATURE_SCALES_KEY = "data/feature_scales"
 MAX_SCALE = 10.0

@@ -46,7 +46,7 @@ from neural.report.focus_data import (
 )
 from neural.report.headline import ExperimentGroup, Headline, HeadlineWriter
 from neural.stats.comparisons import SIGNIFICANCE_LEVEL, format_p_value, mean_test
-from neural.stats.means import MIN_SEEDS, SeedEstimate, estimate_mean
+from neural.stats.means import MIN_SEEDS, estimate_mean
 
 MAX_LISTED_PARADIGMS = 4
 """Paradigms in a sentence; further ones are only counted."""
@@ -319,15 +319,6 @@ def _format_share(share: float, digits: int) -> str:
     return f"{share:.{digits}f}".removeprefix("0")
 
 
-def _format_estimate(estimate: SeedEstimate) -> str:
-    """Mean and interval as ".89 (.88 … .91)"."""
-    value = _format_share(estimate.value, 2)
-    if not math.isfinite(estimate.low):
-        return value
-    low, high = (_format_share(end, 2) for end in (estimate.low, estimate.high))
-    return f"{value} ({low} … {high})"
-
-
 def _join(texts: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
@@ -348,8 +339,8 @@ def _build_figures(comparison: FocusComparison, ranking: Ranking) -> list[Figure
         rows = [
             {
                 "label": name_paradigm(name),
-                "number": estimate.to_dict(),
-                "text": _format_estimate(estimate),
+                "number": estimate.to_dict("seeds"),
+                "text": str(estimate),
             }
             for name, estimate in estimates.items()
         ]

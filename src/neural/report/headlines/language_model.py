@@ -30,7 +30,7 @@ from neural.report.role_counts import (
     link_clearest_head,
 )
 from neural.runs.run import Run
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 MAX_SAMPLE_LENGTH = 240
 """Characters of a sample on a card."""

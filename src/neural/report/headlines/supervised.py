@@ -19,7 +19,7 @@ from neural.report.headline import (
     describe_states,
 )
 from neural.report.role_counts import count_head_roles, describe_roles
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 ACCURACY, ABSOLUTE_ERROR = ("valid/accuracy", True), ("valid/mae", False)
 """The metrics of classification and of regression, and whether larger is better."""

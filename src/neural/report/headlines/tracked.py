@@ -12,7 +12,7 @@ from neural.report.role_counts import (
     link_clearest_head,
 )
 from neural.runs.run import Run
-from neural.stats.means import format_number
+from neural.stats.estimate import format_number
 
 LOSS_NAMES = ("valid/loss", "train/loss")
 """Losses in the order of preference."""

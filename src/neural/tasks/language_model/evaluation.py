@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
-from neural.core.statistical_distributions import student_t_quantile
 from neural.core.table import Table, tabulate_scores
 from neural.stats.blocks import estimate_mean_by_blocks
+from neural.stats.estimate import Estimate
 from neural.tasks.language_model.corpus import EncodedText, Vocabulary, encode_text, find_text
 from neural.tasks.language_model.ngram_baselines import NgramBaselines
 from neural.tasks.language_model.ngram_overlap import (
@@ -42,27 +42,6 @@ BATCH_WINDOWS = 4096
 """Windows whose baseline losses are computed at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossEstimate:
-    """A mean loss, or a difference of losses, with its 95 % interval, in nats."""
-
-    value: float
-    low: float
-    """NaN with fewer than 32 windows (stats/blocks.py)."""
-    high: float
-
-    @classmethod
-    def from_windows(cls, losses: NDArray[np.float64]) -> LossEstimate:
-        """Mean of the losses of windows, in the order of the text."""
-        mean, error, blocks = estimate_mean_by_blocks(losses)
-        half_width = -student_t_quantile(blocks - 1, 0.025) * error if blocks > 1 else math.nan
-        return cls(value=mean, low=mean - half_width, high=mean + half_width)
-
-    def to_dict(self) -> dict[str, float]:
-        """Value and ends of the interval."""
-        return {"value": self.value, "low": self.low, "high": self.high}
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LanguageModelEvaluation(Result):
     """Losses of a run and of the baselines."""
@@ -70,9 +49,11 @@ class LanguageModelEvaluation(Result):
     run_name: str
     description: str
     """What was scored: `9,216 characters of the validation text of handbook`."""
-    losses: Mapping[str, LossEstimate]
-    """Loss of each predictor by its name; the run is the first, `this run`."""
-    lifts: Mapping[str, LossEstimate]
+    losses: Mapping[str, Estimate]
+    """Loss in nats of each predictor by its name; the run is the first, `this run`.
+
+    There is no interval with fewer than 32 windows (stats/blocks.py)."""
+    lifts: Mapping[str, Estimate]
     """Loss of each baseline minus that of the run; above 0 is better."""
     windows: int
     standard_error: float
@@ -113,10 +94,9 @@ class LanguageModelEvaluation(Result):
         }
         rows = []
         for label, scale in scales.items():
-            own, *others = (self.losses[name] for name in predictors)
-            cells = [f"{scale(other.value):.3f}" for other in others]
-            interval = _format_interval(scale(own.low), scale(own.high))
-            rows.append((label, f"{scale(own.value):.3f}", interval, *cells))
+            own, *others = (self.losses[name].map(scale) for name in predictors)
+            cells = [other.format_value() for other in others]
+            rows.append((label, own.format_value(), own.format_interval(), *cells))
         text = [f"on {self.description}", *(f"note: {note}" for note in self.notes)]
         sections = [
             PageSection(
@@ -128,7 +108,7 @@ class LanguageModelEvaluation(Result):
         ]
         if self.lifts:
             lift_rows = [
-                (f"over {name}", f"{lift.value:+.3f}", _format_interval(lift.low, lift.high))
+                (f"over {name}", lift.format_value(signed=True), lift.format_interval())
                 for name, lift in self.lifts.items()
             ]
             sections.append(
@@ -176,9 +156,11 @@ def evaluate(
     return LanguageModelEvaluation(
         run_name=run.name,
         description=text.description,
-        losses={name: LossEstimate.from_windows(values) for name, values in losses.items()},
+        losses={
+            name: estimate_mean_by_blocks(values).estimate() for name, values in losses.items()
+        },
         lifts={
-            name: LossEstimate.from_windows(values - own_losses)
+            name: estimate_mean_by_blocks(values - own_losses).estimate()
             for name, values in losses.items()
             if name != "this run"
         },
@@ -325,7 +307,3 @@ def _is_training_text(run: TrainedRun, data: str) -> bool:
 def _exponentiate(loss: float) -> float:
     """exp(loss), the perplexity; infinite beyond the largest float, NaN for NaN."""
     return math.inf if loss >= MAX_EXPONENT else math.exp(loss)
-
-
-def _format_interval(low: float, high: float) -> str:
-    return "–" if math.isnan(low) else f"{low:.3f} … {high:.3f}".replace("-", "−")

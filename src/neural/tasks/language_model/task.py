@@ -333,7 +333,8 @@ class LanguageModel(ProgramTask):
         if not len(self.validation_starts):
             return {}
         window_losses = compute_window_losses(model, self.windows, self.validation_starts)
-        loss, error, _ = estimate_mean_by_blocks(window_losses)
+        mean = estimate_mean_by_blocks(window_losses)
+        loss, error = mean.value, mean.standard_error
         results = {
             "valid/loss": loss,
             "valid/bits": loss / math.log(2),

@@ -21,22 +21,15 @@ stats/jackknife.py). An intersection is the set of elements of one document from
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 
-from neural.core.statistical_distributions import normal_quantile, student_t_quantile
-from neural.stats.jackknife import (
-    ConfidenceInterval,
-    GroupSums,
-    IdArray,
-    JackknifeEstimate,
-    RowGrouping,
-    jackknife,
-)
+from neural.stats.estimate import Estimate, summarize_simulations
+from neural.stats.jackknife import GroupSums, IdArray, JackknifeScore, RowGrouping, jackknife
+from neural.stats.means import compute_wilson_interval
 from neural.tasks.segmentation.probability import (
     compute_confidence,
     element_brier_scores,
@@ -54,30 +47,25 @@ class CalibrationScores:
     For class probabilities, the three calibration errors are those of the most likely class.
     """
 
-    log_loss: ConfidenceInterval
+    log_loss: Estimate
     """Mean log loss, in nats per element."""
-    brier: ConfidenceInterval
+    brier: Estimate
     """Mean Brier score: 0 to 1 for binary questions, 0 to 2 for classes."""
-    ece: ConfidenceInterval
+    ece: Estimate
     """The plain error."""
-    ece_equal_mass: ConfidenceInterval
-    ece_debiased: ConfidenceInterval
+    ece_equal_mass: Estimate
+    ece_debiased: Estimate
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with None for NaN (an unknown end of an interval)."""
-        return {
-            name: {key: value if value == value else None for key, value in interval.items()}
-            for name, interval in asdict(self).items()
-        }
+        """Plain data for JSON, with None for an unknown end of an interval."""
+        return {item.name: getattr(self, item.name).to_dict() for item in fields(self)}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> CalibrationScores:
-        """Inverse of `to_dict`."""
-        intervals = {
-            name: {key: math.nan if value is None else value for key, value in interval.items()}
-            for name, interval in saved.items()
-        }
-        return cls(**{name: ConfidenceInterval(**interval) for name, interval in intervals.items()})
+    def from_dict(cls, saved: Mapping[str, Any], documents: int) -> CalibrationScores:
+        """Inverse of `to_dict`; `documents` is the number of documents that were scored."""
+        return cls(
+            **{name: Estimate.from_dict(score, n=documents) for name, score in saved.items()}
+        )
 
 
 def score_calibrations(
@@ -117,7 +105,7 @@ def estimate_mean(
     *,
     sources: SourcePairs = None,
     scale: Literal["plain", "positive"] = "plain",
-) -> ConfidenceInterval:
+) -> Estimate:
     """Mean of `values` over elements, with a 95 % interval by jackknife.
 
     `scale="positive"` computes the interval on the log scale, so that it stays above 0.
@@ -133,7 +121,7 @@ def estimate_mean(
 
     sums = RowGrouping(documents, int(documents.max()) + 1, sources).sum_groups(add)
     mean = jackknife(sums, lambda totals: {"mean": totals[..., 0] / totals[..., 1]})["mean"]
-    return mean.interval(scale)
+    return mean.estimate(scale)
 
 
 DEFAULT_BINS = 15
@@ -197,9 +185,9 @@ class CalibrationErrors:
     of the debiased error does not have this problem.
     """
 
-    plain: ConfidenceInterval
-    equal_mass: ConfidenceInterval
-    debiased: ConfidenceInterval
+    plain: Estimate
+    equal_mass: Estimate
+    debiased: Estimate
 
 
 def estimate_calibration_errors(
@@ -215,9 +203,9 @@ def estimate_calibration_errors(
     equal_width = _group_bin_sums(grouping, equal_width_edges(bins), p, hits)
     equal_mass = _group_bin_sums(grouping, equal_mass_edges(p, bins), p, hits)
     return CalibrationErrors(
-        plain=_clip_at_zero(_estimate_error(equal_width, mean_bin_error).interval()),
-        equal_mass=_clip_at_zero(_estimate_error(equal_mass, mean_bin_error).interval()),
-        debiased=_root_interval(_estimate_error(equal_mass, debiased_squared_error).interval()),
+        plain=_estimate_error(equal_width, mean_bin_error).estimate().clip(least=0.0),
+        equal_mass=_estimate_error(equal_mass, mean_bin_error).estimate().clip(least=0.0),
+        debiased=_root_interval(_estimate_error(equal_mass, debiased_squared_error).estimate()),
     )
 
 
@@ -238,7 +226,7 @@ def _group_bin_sums(
 
 def _estimate_error(
     sums: GroupSums, error_from_sums: Callable[[np.ndarray], np.ndarray]
-) -> JackknifeEstimate:
+) -> JackknifeScore:
     """Jackknife estimate of an error that is a function of bin sums."""
     return jackknife(sums, lambda totals: {"error": error_from_sums(totals)})["error"]
 
@@ -252,7 +240,7 @@ def simulate_perfect_model(
     bins: int = DEFAULT_BINS,
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
-) -> ConfidenceInterval:
+) -> Estimate:
     """Plain error of a perfect model by simulation: its mean and the range of the central 90 %.
 
     With `hits` and several documents, the correlation of elements in a document or source is
@@ -268,8 +256,7 @@ def simulate_perfect_model(
         errors = _simulate_independent(p, bins, simulations, rng)
     else:
         errors = _simulate_clustered(p, hits, documents, sources, bins, simulations, rng)
-    low, high = np.quantile(errors, (0.05, 0.95))
-    return ConfidenceInterval(value=float(errors.mean()), low=float(low), high=float(high))
+    return summarize_simulations(errors)
 
 
 def _simulate_independent(
@@ -364,13 +351,7 @@ def _within_intersection_variance(residuals: np.ndarray, intersection_sources: I
     return variance
 
 
-def _clip_at_zero(interval: ConfidenceInterval) -> ConfidenceInterval:
-    # np.maximum keeps NaN, unlike max().
-    value, low, high = np.maximum([interval.value, interval.low, interval.high], 0).tolist()
-    return ConfidenceInterval(value=value, low=low, high=high)
-
-
-def _root_interval(square: ConfidenceInterval) -> ConfidenceInterval:
+def _root_interval(square: Estimate) -> Estimate:
     """Interval of the square root of a squared error; values below 0 become 0.
 
     The root of the upper end would be too low too often. So the upper end is value + half width /
@@ -380,7 +361,7 @@ def _root_interval(square: ConfidenceInterval) -> ConfidenceInterval:
     value, low, high = np.sqrt(np.maximum([square.value, square.low, square.high], 0)).tolist()
     if value > 0:
         high = min(value + (square.high - square.value) / (2 * value), MAX_INTERVAL_WIDENING * high)
-    return ConfidenceInterval(value=value, low=low, high=high)
+    return Estimate(value, low, high, square.n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,7 +419,7 @@ def compute_reliability(
     counts, probability_sums, hit_counts = sums.documents[:, :, occupied].sum(axis=0)
     frequency = hit_counts / counts
     design_effect, degrees = _estimate_design_effect(sums, occupied, frequency)
-    low, high = _wilson_interval(frequency, counts, design_effect, degrees)
+    low, high = compute_wilson_interval(frequency, counts, design_effect, degrees)
     return ReliabilityDiagram(
         counts=_to_ints(counts),
         mean_probability=_to_floats(probability_sums / counts),
@@ -489,27 +470,6 @@ def _estimate_design_effect(
         where=independent_variance > 0,
     )
     return np.maximum(effect, 1), np.maximum(degrees, 1)
-
-
-def _wilson_interval(
-    frequency: np.ndarray, counts: np.ndarray, effect: np.ndarray, degrees: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends of Wilson's interval, (bins,) each; `effect` is the design effect.
-
-    The quantile z is that of the normal distribution for a design effect of 1 (a binomial variance
-    is known) and approaches that of Student's t as the design effect grows (it is estimated).
-    """
-    normal = -normal_quantile(0.025)
-    student = np.array([-student_t_quantile(count, 0.025) for count in degrees.tolist()])
-    z = normal + (student - normal) * np.sqrt(1 - 1 / effect)
-    count = counts / effect  # effective sample size
-    centre = (frequency + z * z / (2 * count)) / (1 + z * z / count)
-    half_width = (
-        z
-        * np.sqrt(frequency * (1 - frequency) / count + z * z / (4 * count**2))
-        / (1 + z * z / count)
-    )
-    return (centre - half_width).clip(0, frequency), (centre + half_width).clip(frequency, 1)
 
 
 def _to_floats(values: np.ndarray) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,10 @@ from numpy.typing import ArrayLike
 from neural.core.errors import TaskError, describe_os_error
 from neural.core.files import read_small_file, write_atomically
 from neural.core.json_values import parse_json
-from neural.stats.jackknife import ConfidenceInterval
+from neural.stats.estimate import Estimate
 from neural.tasks.segmentation.calibration import registry
 from neural.tasks.segmentation.calibration_error import (
+    DEFAULT_SIMULATIONS,
     CalibrationScores,
     ReliabilityDiagram,
     SourcePairs,
@@ -75,7 +76,7 @@ class CalibrationChoice:
     """Folds of the cross-validation; 0 for a single document, where nothing can be held out."""
     methods: Mapping[str, CalibrationScores]
     """Log loss and calibration errors by method, from the simplest method to the most complex."""
-    perfect_model_error: ConfidenceInterval
+    perfect_model_error: Estimate
     """ECE that chance alone would cause if the chosen method's probabilities were exactly right.
 
     The mean, and the range of the central 90 % of simulations.
@@ -92,10 +93,10 @@ class CalibrationChoice:
             (
                 describe_method(name) + " ←" * (name == self.calibrator.name()),
                 str(scores.log_loss),
-                f"{scores.brier.value:.4f}",
-                _format_interval(scores.ece),
-                f"{scores.ece_equal_mass.value:.4f}",
-                _format_interval(scores.ece_debiased),
+                scores.brier.format_value(),
+                str(scores.ece),
+                scores.ece_equal_mass.format_value(),
+                str(scores.ece_debiased),
             )
             for name, scores in self.methods.items()
         ]
@@ -114,7 +115,7 @@ class CalibrationChoice:
                 *("  ".join(row).rstrip() for row in padded),
                 f"95 % intervals by jackknife over {self.interval_basis}",
                 f"a perfect model of this size, {assumption}: "
-                f"ECE {_format_interval(self.perfect_model_error)} in 90 % of cases",
+                f"ECE {self.perfect_model_error} in 90 % of cases",
                 self.reason,
             ]
         )
@@ -129,7 +130,7 @@ class CalibrationChoice:
             "documents": self.documents,
             "interval_basis": self.interval_basis,
             "folds": self.folds,
-            "perfect_model_error": asdict(self.perfect_model_error),
+            "perfect_model_error": self.perfect_model_error.to_dict(),
             "methods": {name: scores.to_dict() for name, scores in self.methods.items()},
             "diagrams": {name: diagram.to_dict() for name, diagram in self.diagrams.items()},
         }
@@ -147,9 +148,11 @@ class CalibrationChoice:
             elements=saved["elements"],
             documents=saved["documents"],
             folds=saved["folds"],
-            perfect_model_error=ConfidenceInterval(**saved["perfect_model_error"]),
+            perfect_model_error=Estimate.from_dict(
+                saved["perfect_model_error"], n=DEFAULT_SIMULATIONS
+            ),
             methods={
-                name: CalibrationScores.from_dict(scores)
+                name: CalibrationScores.from_dict(scores, saved["documents"])
                 for name, scores in saved["methods"].items()
             },
             diagrams={
@@ -294,12 +297,6 @@ def _count_shared_sources(document_ids: np.ndarray, sources: SourcePairs) -> int
         return 0
     pairs = np.unique(np.stack([np.tile(document_ids, 2), np.concatenate(sources)], axis=1), axis=0)
     return int((np.bincount(pairs[:, 1]) > 1).sum())
-
-
-def _format_interval(interval: ConfidenceInterval) -> str:
-    """Value and ends with four decimals, because calibration errors are small."""
-    ends = f" ({interval.low:.4f} … {interval.high:.4f})" if interval.low == interval.low else ""
-    return f"{interval.value:.4f}{ends}"
 
 
 def _select_candidates(scores: np.ndarray, methods: Sequence[str] | None) -> list[type[Calibrator]]:

@@ -9,7 +9,6 @@ table to print.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,6 @@ from neural.core.errors import TaskError
 from neural.core.page_section import PageSection
 from neural.core.result import Result
 from neural.core.table import Table, tabulate_scores
-from neural.stats.jackknife import ConfidenceInterval
 from neural.tasks.segmentation.evaluation_data import (
     EvaluationData,
     encode_labels,
@@ -122,11 +120,11 @@ class SegmentationEvaluation(Result):
         for name, header in columns.items():
             score, lift = table.rows[model][name], table.lifts.get(name)
             lift_cells = (
-                (_format_signed(lift.difference.value), _format_interval(lift.difference))
+                (lift.difference.format_value(signed=True), lift.difference.format_interval())
                 if lift
                 else ("", "")
             )
-            lift_rows.append((header, f"{score.value:.3f}", _format_interval(score), *lift_cells))
+            lift_rows.append((header, score.format_value(), score.format_interval(), *lift_cells))
         return [
             PageSection(
                 title=self.pipeline.name,
@@ -261,16 +259,3 @@ def evaluate_pipeline(
         calibration_error=estimate_smooth_error(probabilities, data.truths) if has_gaps else None,
         notes=tuple(notes),
     )
-
-
-def _format_interval(interval: ConfidenceInterval) -> str:
-    """Both ends of the interval; a dash if they are NaN."""
-    return (
-        f"{_format_signed(interval.low, plus='')} … {_format_signed(interval.high, plus='')}"
-        if not math.isnan(interval.low)
-        else "–"
-    )
-
-
-def _format_signed(value: float, plus: str = "+") -> str:
-    return "–" if math.isnan(value) else f"{value:{plus}.3f}".replace("-", "−")

@@ -20,19 +20,19 @@ end of the lift's interval.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neural.stats.estimate import Estimate
 from neural.stats.jackknife import (
-    ConfidenceInterval,
     FloatArray,
     GroupSums,
     IdArray,
-    JackknifeEstimate,
+    JackknifeScore,
     RowGrouping,
     jackknife,
 )
@@ -59,20 +59,28 @@ class BaselineLift:
 
     baseline: str
     """The best baseline by this score on all documents."""
-    difference: ConfidenceInterval
+    difference: Estimate
     """Difference of the scores; the interval accounts for the selection of the best baseline."""
-    relative: ConfidenceInterval
+    relative: Estimate
     """The difference as a fraction of the baseline's score; NaN if that is 0.
 
     For example, 0.25 for Pk (an error rate) means a quarter fewer errors.
     """
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "baseline": self.baseline,
+            "difference": self.difference.to_dict(),
+            "relative": self.relative.to_dict(),
+        }
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreTable:
     """Scores of the model and the baselines."""
 
-    rows: dict[str, dict[str, ConfidenceInterval]]
+    rows: dict[str, dict[str, Estimate]]
     """Segmenter → name of the score → score. The model is the first row."""
     lifts: dict[str, BaselineLift]
     """Name of the score → lift of the model."""
@@ -87,8 +95,15 @@ class ScoreTable:
     """Seed of the resampling."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+        """Plain data for JSON, with None for unknown ends of intervals."""
+        return {
+            **vars(self),
+            "rows": {
+                segmenter: {score: estimate.to_dict() for score, estimate in row.items()}
+                for segmenter, row in self.rows.items()
+            },
+            "lifts": {score: lift.to_dict() for score, lift in self.lifts.items()},
+        }
 
     def __str__(self) -> str:
         """Text table with a row per score and a column per segmenter.
@@ -147,7 +162,7 @@ def score_segmenters(
     if len(truths) == 0:
         raise ValueError("there are no documents to score")
     clusters = clusters or SourceClusters(len(truths))
-    estimates: dict[str, dict[str, JackknifeEstimate]] = {}
+    estimates: dict[str, dict[str, JackknifeScore]] = {}
     better: dict[str, str] = {}
     for segmenter, predicted in {name: predictions, **(baselines or {})}.items():
         if len(predicted) != len(truths):
@@ -176,7 +191,7 @@ def score_segmenters(
                 estimates[name][score], baseline_estimates, better[score], resamples, seed
             )
     intervals = {
-        segmenter: {score: estimate.interval("share") for score, estimate in row.items()}
+        segmenter: {score: estimate.estimate("share") for score, estimate in row.items()}
         for segmenter, row in estimates.items()
     }
     return ScoreTable(
@@ -195,7 +210,7 @@ def estimate_scores(
     truths: DocumentArrays,
     predictions: DocumentArrays,
     clusters: SourceClusters,
-) -> dict[str, JackknifeEstimate]:
+) -> dict[str, JackknifeScore]:
     """Jackknife estimates of the metric's scores by name.
 
     If documents share sources, counts are needed by position: a position is one comparison of the
@@ -270,8 +285,8 @@ def _create_metrics() -> list[SegmentationMetric]:
 
 
 def estimate_lift(
-    own: JackknifeEstimate,
-    baselines: Mapping[str, JackknifeEstimate],
+    own: JackknifeScore,
+    baselines: Mapping[str, JackknifeScore],
     better: str,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
@@ -281,7 +296,7 @@ def estimate_lift(
     `better` is "low" or "high": which values of the score are better.
     """
     # Negate scores of which low values are better, so that larger is better from here on.
-    sign_estimate = JackknifeEstimate.__neg__ if better == "low" else lambda estimate: estimate
+    sign_estimate = JackknifeScore.__neg__ if better == "low" else lambda estimate: estimate
     model = sign_estimate(own)
     signed = {name: sign_estimate(estimate) for name, estimate in baselines.items()}
     best = max(signed, key=lambda name: signed[name].value)
@@ -298,22 +313,22 @@ def estimate_lift(
     relative = -ratio if better == "low" else ratio
     return BaselineLift(
         baseline=best,
-        difference=_raise_upper_end(difference.interval(), selection_gain),
+        difference=_raise_upper_end(difference.estimate(), selection_gain),
         relative=_raise_upper_end(
-            relative.interval(), selection_gain / baseline.value if baseline.value > 0 else 0.0
+            relative.estimate(), selection_gain / baseline.value if baseline.value > 0 else 0.0
         ),
     )
 
 
-def _raise_upper_end(interval: ConfidenceInterval, gain: float) -> ConfidenceInterval:
+def _raise_upper_end(interval: Estimate, gain: float) -> Estimate:
     """The interval with `gain` added to its upper end."""
-    return ConfidenceInterval(value=interval.value, low=interval.low, high=interval.high + gain)
+    return replace(interval, high=interval.high + gain)
 
 
 def _resample_best_lift(
-    model: JackknifeEstimate,
-    baselines: Sequence[JackknifeEstimate],
-    difference: JackknifeEstimate,
+    model: JackknifeScore,
+    baselines: Sequence[JackknifeScore],
+    difference: JackknifeScore,
     resamples: int,
     seed: int,
 ) -> float:

@@ -12,12 +12,12 @@ By chance, the error of a perfect model, whose probabilities are exactly right, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from neural.stats.jackknife import ConfidenceInterval
+from neural.stats.estimate import Estimate, summarize_simulations
 from neural.tasks.segmentation.calibration_error import DEFAULT_BINS, DEGREES_PER_CLUSTER
 from neural.tasks.segmentation.probability import equal_mass_edges
 
@@ -35,7 +35,7 @@ class SmoothCalibrationError:
 
     value: float
     """From 0 (perfect) to 1 (always certain and wrong)."""
-    perfect_model: ConfidenceInterval
+    perfect_model: Estimate
     """What chance alone would cause: the mean, and the range of the central 90 % of simulations."""
 
     @property
@@ -45,13 +45,13 @@ class SmoothCalibrationError:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return asdict(self)
+        return {"value": self.value, "perfect_model": self.perfect_model.to_dict()}
 
     def __str__(self) -> str:
         null = self.perfect_model
         return (
-            f"{self.value:.3f}; a perfect model has {null.value:.3f}, "
-            f"{null.low:.3f} … {null.high:.3f} in 90 % of cases"
+            f"{self.value:.3f}; a perfect model has {null.format_value()}, "
+            f"{null.format_interval()} in 90 % of cases"
         )
 
 
@@ -82,12 +82,9 @@ def estimate_smooth_error(
     rng = np.random.default_rng(seed)
     simulated = _simulate_residuals(p, hits, cells, documents, simulations, rng)
     errors = smooth_errors(simulated)
-    low, high = np.quantile(errors, (0.05, 0.95))
     return SmoothCalibrationError(
         value=float(smooth_errors(residuals[None])[0]),
-        perfect_model=ConfidenceInterval(
-            value=float(errors.mean()), low=float(low), high=float(high)
-        ),
+        perfect_model=summarize_simulations(errors),
     )
 
 

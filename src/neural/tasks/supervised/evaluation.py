@@ -28,7 +28,8 @@ from neural.data.targets import (
     Targets,
 )
 from neural.nn.lazy_torch import torch
-from neural.stats.jackknife import ConfidenceInterval, JackknifeEstimate
+from neural.stats.estimate import Estimate
+from neural.stats.jackknife import JackknifeScore
 from neural.tasks.segmentation.calibration_error import (
     CalibrationErrors,
     ReliabilityDiagram,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
-    Scores = Mapping[str, ConfidenceInterval]
+    Scores = Mapping[str, Estimate]
 
 BATCH_SIZE = 256
 """Examples per forward pass."""
@@ -93,7 +94,7 @@ class Calibration:
     """How well the probability of the predicted class agrees with how often it is right."""
 
     errors: CalibrationErrors
-    perfect_model: ConfidenceInterval
+    perfect_model: Estimate
     """Plain error that a perfectly calibrated model has by chance: mean, and 90 % range."""
     reliability: ReliabilityDiagram
 
@@ -106,8 +107,8 @@ class Calibration:
         """Plain data for JSON."""
         names = ("plain", "equal_mass", "debiased")
         return {
-            "ece": {name: _interval_to_dict(getattr(self.errors, name)) for name in names},
-            "perfect_model": _interval_to_dict(self.perfect_model),
+            "ece": {name: getattr(self.errors, name).to_dict() for name in names},
+            "perfect_model": self.perfect_model.to_dict(),
             "is_rejected": self.is_rejected,
             "reliability": self.reliability.to_dict(),
         }
@@ -138,8 +139,8 @@ class SupervisedEvaluation(Result):
         return {
             "run": self.run_name,
             "data": self.description,
-            "rows": _scores_to_dict(self.scores),
-            "lifts": _scores_to_dict(self.lifts),
+            "rows": self.scores,
+            "lifts": self.lifts,
             "better": {
                 name: "low" if name in LOWER_IS_BETTER else "high" for name in self.scores[RUN_NAME]
             },
@@ -172,9 +173,9 @@ class SupervisedEvaluation(Result):
             rows.append(
                 (
                     SCORE_LABELS[name],
-                    _format_score(score.value),
-                    _format_interval(score),
-                    *("–" if other is None else _format_score(other.value) for other in others),
+                    score.format_value(),
+                    score.format_interval(),
+                    *("–" if other is None else other.format_value() for other in others),
                 )
             )
         lines = [f"on {self.description}", *(f"note: {note}" for note in self.notes)]
@@ -183,8 +184,8 @@ class SupervisedEvaluation(Result):
             rows.append(
                 (
                     "debiased ECE",
-                    _format_score(error.debiased.value),
-                    _format_interval(error.debiased),
+                    error.debiased.format_value(),
+                    error.debiased.format_interval(),
                     *("–" for _ in baselines),
                 )
             )
@@ -205,7 +206,7 @@ class SupervisedEvaluation(Result):
         rows = []
         for name in self.scores[RUN_NAME]:
             lifts = [self.lifts[baseline].get(name) for baseline in baselines]
-            cells = ["–" if lift is None else _format_lift(lift) for lift in lifts]
+            cells = ["–" if lift is None else lift.format(signed=True) for lift in lifts]
             rows.append((SCORE_LABELS[name], *cells))
         return PageSection(
             title="lift",
@@ -407,7 +408,7 @@ def score_predictors(
         }
         if units > 1:
             notes = (*notes, f"the {units} yes-or-no labels of a prediction are scored together")
-    estimates: dict[str, dict[str, JackknifeEstimate]] = {
+    estimates: dict[str, dict[str, JackknifeScore]] = {
         name: estimate_value_scores(values, truth.astype(np.float64), groups)
         if rows.kind == "values"
         else estimate_class_scores(values, truth, groups)
@@ -475,35 +476,3 @@ def measure_calibration(
         perfect_model=perfect_model,
         reliability=compute_reliability(p, hits, groups),
     )
-
-
-def _scores_to_dict(table: Mapping[str, Scores]) -> dict[str, Any]:
-    return {
-        predictor: {name: _interval_to_dict(score) for name, score in row.items()}
-        for predictor, row in table.items()
-    }
-
-
-def _interval_to_dict(interval: ConfidenceInterval) -> dict[str, float]:
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
-
-
-def _format_score(value: float) -> str:
-    """Three decimals; four significant digits from 100 on; whole numbers from 10,000 on."""
-    size = abs(value)
-    digits = ".3f" if size < 100 else ".0f" if 1e4 <= size < 1e9 else ".4g"
-    text = format(value, digits)
-    return text.replace("-", "−")
-
-
-def _format_interval(interval: ConfidenceInterval) -> str:
-    if math.isnan(interval.low):
-        return "–"
-    return f"{_format_score(interval.low)} … {_format_score(interval.high)}"
-
-
-def _format_lift(lift: ConfidenceInterval) -> str:
-    """`+0.040 (0.010 … 0.070)`; without an interval if it is unknown."""
-    sign = "+" if lift.value >= 0 else ""
-    interval = "" if math.isnan(lift.low) else f" ({_format_interval(lift)})"
-    return f"{sign}{_format_score(lift.value)}{interval}"

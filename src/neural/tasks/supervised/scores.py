@@ -2,7 +2,7 @@
 
 A row is one prediction: an example, or a position of an example. Rows of one group (an example, or
 all examples of a patient, say) are correlated, so intervals are by the jackknife: leave out one
-group at a time (JackknifeEstimate). Two estimates of the same rows subtract to a paired difference.
+group at a time (JackknifeScore). Two estimates of the same rows subtract to a paired difference.
 
 All scores agree with those of scikit-learn: accuracy, balanced accuracy, macro F1, log loss, areas
 under the ROC and the precision-recall curve (mean over classes, one against the rest), MAE, RMSE
@@ -18,14 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neural.core.ranks import rank_values
-from neural.core.statistical_distributions import normal_quantile
-from neural.stats.jackknife import (
-    ALPHA,
-    ConfidenceInterval,
-    GroupSums,
-    JackknifeEstimate,
-    jackknife,
-)
+from neural.stats.estimate import Estimate
+from neural.stats.jackknife import GroupSums, JackknifeScore, jackknife
+from neural.stats.means import compute_wilson_interval
 from neural.tasks.segmentation.probability import element_log_losses
 
 SCORE_LABELS = {
@@ -50,7 +45,7 @@ Ints = npt.NDArray[np.int64]
 
 def estimate_class_scores(
     probabilities: Floats, truth: Ints, groups: Ints
-) -> dict[str, JackknifeEstimate]:
+) -> dict[str, JackknifeScore]:
     """Scores of class probabilities, (rows, C).
 
     `truth` is the class of each row, `groups` its group, numbered from 0 without gaps.
@@ -84,7 +79,7 @@ def estimate_class_scores(
         for name, compute in (("roc_auc", _compute_roc_area), ("pr_auc", _compute_pr_area)):
             areas = [compute(probabilities[:, label], truth == label) for label in scored_classes]
             influence = np.mean([row_influence for _, row_influence in areas], axis=0)
-            estimates[name] = JackknifeEstimate(
+            estimates[name] = JackknifeScore(
                 value=float(np.mean([area for area, _ in areas])),
                 documents=_sum_by_group(influence, groups),
             )
@@ -93,7 +88,7 @@ def estimate_class_scores(
 
 def estimate_value_scores(
     predictions: Floats, truth: Floats, groups: Ints
-) -> dict[str, JackknifeEstimate]:
+) -> dict[str, JackknifeScore]:
     """Scores of predicted numbers, (rows, units): means over the units.
 
     There is no R² if the truth of a unit is constant.
@@ -118,9 +113,7 @@ def estimate_value_scores(
     return {name: item for name, item in estimates.items() if math.isfinite(item.value)}
 
 
-def create_interval(
-    name: str, estimate: JackknifeEstimate, smallest_count: int
-) -> ConfidenceInterval:
+def create_interval(name: str, estimate: JackknifeScore, smallest_count: int) -> Estimate:
     """The score with its 95 % interval, on the scale that suits the score.
 
     A score of exactly 0 or 1 has no variance to estimate. Its interval is Wilson's for
@@ -128,24 +121,22 @@ def create_interval(
     """
     value = estimate.value
     if name in ("log_loss", "mae", "rmse"):
-        return estimate.interval("positive")
+        return estimate.estimate("positive")
     if name == "r2":  # the unexplained share, 1 − R², is positive
-        unexplained = (estimate.combine(estimate, 1 - value, -1, 0)).interval("positive")
-        return ConfidenceInterval(value=value, low=1 - unexplained.high, high=1 - unexplained.low)
+        unexplained = (estimate.combine(estimate, 1 - value, -1, 0)).estimate("positive")
+        return Estimate(value, 1 - unexplained.high, 1 - unexplained.low, unexplained.n)
     if value in (0.0, 1.0) and smallest_count:
-        z_squared = normal_quantile(ALPHA / 2) ** 2
-        width = z_squared / (smallest_count + z_squared)
-        low, high = (0.0, width) if value == 0 else (1 - width, 1.0)
-        return ConfidenceInterval(value=value, low=low, high=high)
-    return estimate.interval("share")
+        low, high = compute_wilson_interval(
+            *np.array([[value], [smallest_count], [1.0], [math.inf]])
+        )
+        return Estimate(value, float(low[0]), float(high[0]), len(estimate.documents))
+    return estimate.estimate("share")
 
 
-def estimate_lift(
-    name: str, model: JackknifeEstimate, baseline: JackknifeEstimate
-) -> ConfidenceInterval:
+def estimate_lift(name: str, model: JackknifeScore, baseline: JackknifeScore) -> Estimate:
     """Improvement of the model over a baseline on the same rows; above 0 is better."""
     difference = baseline - model if name in LOWER_IS_BETTER else model - baseline
-    return difference.interval()
+    return difference.estimate()
 
 
 def count_confusions(truth: Ints, predicted: Ints, class_count: int) -> Ints:
@@ -154,7 +145,7 @@ def count_confusions(truth: Ints, predicted: Ints, class_count: int) -> Ints:
     return cells.reshape(class_count, class_count)
 
 
-def _estimate_mean(values: Floats, groups: Ints) -> JackknifeEstimate:
+def _estimate_mean(values: Floats, groups: Ints) -> JackknifeScore:
     sums = np.stack(
         [_sum_by_group(values, groups), _sum_by_group(np.ones(len(values)), groups)], axis=1
     )
@@ -169,7 +160,7 @@ def _sum_by_group(values: Floats, groups: Ints) -> Floats:
 
 def _estimate_macro_ratio(
     numerator: Floats, denominator: Floats, classes: Ints, groups: Ints, class_count: int
-) -> JackknifeEstimate:
+) -> JackknifeScore:
     """Mean over the classes of sum(numerator) / sum(denominator), without each group.
 
     Only the classes of a group change without it, so the cost is O(rows), not O(groups · C).
@@ -196,7 +187,7 @@ def _estimate_macro_ratio(
     gone = np.bincount(cell_group, ~is_left)
     value = total / present_count
     classes_left = np.maximum(present_count - gone, 1)
-    return JackknifeEstimate(value=value, documents=value - (total - change) / classes_left)
+    return JackknifeScore(value=value, documents=value - (total - change) / classes_left)
 
 
 def _compute_roc_area(scores: Floats, is_positive: npt.NDArray[np.bool_]) -> tuple[float, Floats]:
