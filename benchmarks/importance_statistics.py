@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.stats import rankdata
 
-from neural.core.isotonic_regression import fit_isotonic
-from neural.core.ranks import rank_values
 from neural.findings.run_loading import finite_mean
 from neural.stats.estimate import ROUNDING_TOLERANCE
 
@@ -126,7 +126,7 @@ def find_half_rise(steps: np.ndarray, values: np.ndarray, level: float = 0.5) ->
     steps, values = steps[finite], values[finite]
     if len(values) < MIN_RISE_STEPS:
         return math.nan
-    rising, _ = fit_isotonic(values)
+    rising = isotonic_regression(values).x
     start, end = float(rising[0]), float(rising[-1])
     if not end - start > ROUNDING_TOLERANCE * max(1.0, abs(end)):
         return math.nan
@@ -143,7 +143,7 @@ def _get_positive_part(importance: np.ndarray) -> np.ndarray:
 def _correlate_ranks(x: np.ndarray, y: np.ndarray) -> float:
     if len(x) < MIN_HEADS or np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan
-    return float(np.corrcoef(rank_values(x), rank_values(y))[0, 1])
+    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
 
 
 def _permute_correlations(
@@ -174,7 +174,7 @@ def _permute_correlations(
 
 def _standardise_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and a sum of squares of 1; NaN if all are equal."""
-    ranks = rank_values(values) if len(values) else values
+    ranks = rankdata(values) if len(values) else values
     centered = ranks - ranks.mean() if len(values) else values
     norm = np.sqrt((centered**2).sum())
     return centered / norm if norm > 0 else np.full(len(values), np.nan)

@@ -21,7 +21,6 @@ ORDER = (
     "tasks",
     "runs",
     "capture",
-    "analysis",
     "findings",
     "report",
     "training",

@@ -74,7 +74,6 @@ COMMANDS_BY_EXTRA = {
     "lsp": ["lsp"],
     "export": ["export", "--to", "onnx"],
     "figures": ["figure"],
-    "theory": ["dynamics", "--theory", "C=3", "m=10"],
 }
 """Commands that need an extra, which is not installed here: each says how to install it."""
 EXPORTS = {"torch": "digits.pt2", "onnx": "digits.onnx", "keras": "digits.keras"}

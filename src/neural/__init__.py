@@ -36,7 +36,7 @@ Notebooks
 
 The functions do what the commands of the same names do. `import neural` imports nothing heavy:
 a function is loaded at its first use. Folders, in the order in which they may import each other:
-core, stats, language, nn, optim, data, tasks, runs, capture, analysis, findings, report, training,
+core, stats, language, nn, optim, data, tasks, runs, capture, findings, report, training,
 interpret, workflows; then sklearn, callbacks, integrations, exports, imports, lsp and testing; then
 board and cli.
 """

@@ -120,7 +120,7 @@ def test_five_seeds_decide(root):
     assert "seeds 0, 1, 2, 3, 4" in result.output
     text = " ".join(result.output.split())
     assert re.search(
-        r"EVO001 yes: entropy falls while the model learns, −2 \(−2.\d+ … −1.9\d*\) nats, 5 seeds",
+        r"EVO001 yes: entropy falls while the model learns, −2\.\d+ \(−2\.\d+ … −1\.9\d+\) nats, 5 seeds",
         text,
     )
 

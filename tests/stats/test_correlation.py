@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural.core.ranks import rank_values
 from neural.findings.check import CorrelationCheck
 from neural.findings.checks import registry
 from neural.stats.correlation import (
@@ -18,6 +17,7 @@ from neural.stats.correlation import (
     correlate_changes,
     partial_correlation,
     permutation_test,
+    rank_values,
     spearman,
 )
 from neural.stats.estimate import Estimate

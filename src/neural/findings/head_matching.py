@@ -55,7 +55,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from neural.analysis.assignment import solve_assignment
 from neural.core.errors import NeuralError
 from neural.findings.head_roles import NO_ROLES, is_delimiter
 from neural.stats.means import bound_rate
@@ -418,9 +417,11 @@ def _normalize(maps: np.ndarray) -> np.ndarray:
 
 def _assign(divergence: np.ndarray, is_allowed: np.ndarray) -> list[tuple[int, int]]:
     """Pairs of indices with the smallest sum; excluded pairs are dropped."""
+    from scipy.optimize import linear_sum_assignment
+
     # a cost above the sum of all others is taken only if there is no allowed pair left
     cost = np.where(is_allowed, divergence, divergence.size + 1.0)
-    pairs = zip(*solve_assignment(cost), strict=True)
+    pairs = zip(*linear_sum_assignment(cost), strict=True)
     return [(int(i), int(j)) for i, j in pairs if is_allowed[i, j]]
 
 

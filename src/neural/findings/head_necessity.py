@@ -29,13 +29,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from neural.core.statistical_distributions import student_t_cdf
 from neural.findings.head_roles import ROLES_OF_NO_PATTERN, assign_head_roles, find_head_roles
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError
 from neural.runs.importance_file import IMPORTANCE_FILE, ImportanceRecord, load_importance
 from neural.stats.change_points import MAD_TO_STD, estimate_last_level, find_onset
-from neural.stats.comparisons import SIGNIFICANCE_LEVEL, adjust_p_values
+from neural.stats.comparisons import SIGNIFICANCE_LEVEL, adjust_p_values, compute_t_tail
 
 MIN_LEARNED_SHARE = 0.01
 """Smallest relevant change of the loss, as a share of what the model has learned.
@@ -472,7 +471,7 @@ def _test_above(
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, excess / error, np.where(excess > 0, np.inf, -np.inf))
     p, is_far = np.ones_like(t), t >= min_errors
-    p[is_far] = [student_t_cdf(max(1, examples - 1), -value) for value in t[is_far].tolist()]
+    p[is_far] = compute_t_tail(t[is_far], max(1, examples - 1))
     return np.where(np.isfinite(change) & np.isfinite(error), p, np.nan)
 
 

@@ -20,7 +20,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from neural.analysis.assignment import solve_assignment
 from neural.findings.record import Record
 from neural.findings.run_loading import MissingDataError, finite_mean
 from neural.runs.errors import RunError
@@ -44,7 +43,9 @@ def match_heads(divergence: np.ndarray, first: np.ndarray, second: np.ndarray) -
 
 def _match_block(block: np.ndarray) -> float:
     """Mean distance of the pairs of rows and columns with the smallest sum."""
-    rows, columns = solve_assignment(block)
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(block)
     return float(block[rows, columns].mean())
 
 

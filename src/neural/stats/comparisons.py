@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from neural.core.ranks import rank_values
-from neural.core.statistical_distributions import student_t_cdf
+from neural.stats.correlation import rank_values
 from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate, format_number
 from neural.stats.means import estimate_mean
 
@@ -157,8 +157,8 @@ def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
         min(
             1.0,
             max(
-                student_t_cdf(count - 1, -side * student),
-                _upper_tail(count, side * hall) / error_share,
+                float(compute_t_tail(side * student, count - 1)),
+                float(compute_t_tail(side * hall, count - 1)) / error_share,
             ),
         )
         for side in (1, -1)
@@ -166,9 +166,11 @@ def mean_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:
     return OneSidedPValues(above, below)
 
 
-def _upper_tail(count: int, t: float) -> float:
-    """Probability that Student's t of `count` values exceeds `t`."""
-    return student_t_cdf(count - 1, -t)
+def compute_t_tail(t: npt.ArrayLike, degrees: float) -> np.ndarray:
+    """Probability that Student's t with these degrees of freedom exceeds each `t`."""
+    from scipy.special import stdtr
+
+    return stdtr(degrees, -np.asarray(t, dtype=float))
 
 
 def rank_test(values: Iterable[float], null: float = 0.0) -> OneSidedPValues:

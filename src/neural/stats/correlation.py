@@ -40,7 +40,6 @@ from typing import Literal
 
 import numpy as np
 
-from neural.core.ranks import rank_values
 from neural.stats.estimate import Estimate, format_number
 from neural.stats.means import MIN_SEEDS, estimate_mean
 
@@ -327,6 +326,13 @@ def _estimate_root_reliability(
     return math.sqrt(max(0.0, 2 * agreement / (1 + agreement))) if agreement > -1 else 0.0
 
 
+def rank_values(values: np.ndarray) -> np.ndarray:
+    """Ranks along the last axis, from 1; equal values share their mean rank."""
+    from scipy.stats import rankdata
+
+    return rankdata(values, axis=-1)
+
+
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
     """Rank correlation, −1 to 1; NaN where a series is constant."""
     return _pearson(rank_values(x), rank_values(y))
@@ -334,9 +340,11 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 def _spearman_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """`spearman` of every row of `first` with every row of `second`."""
-    ranks = [np.array([rank_values(row) for row in rows]) for rows in (first, second)]
     # ranks and their mean are multiples of 1/2: the sums are exact in any order
-    x, y = (rows - rows.mean(axis=1, keepdims=True) for rows in ranks)
+    x, y = (
+        ranks - ranks.mean(axis=1, keepdims=True)
+        for ranks in (rank_values(first), rank_values(second))
+    )
     norm = np.sqrt((x**2).sum(axis=1)[:, None] * (y**2).sum(axis=1))
     return np.divide(x @ y.T, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from neural.core.statistical_distributions import student_t_quantile
-
 ERROR_RATE = 0.05
 """Share of intervals that may miss the true value."""
 MIN_INTERVAL_VALUES = 3
@@ -50,7 +48,11 @@ class Estimate:
     @classmethod
     def from_error(cls, value: float, error: float, degrees: float, n: int) -> Self:
         """With Student's t interval of a standard error and its degrees of freedom."""
-        half_width = -student_t_quantile(degrees, ERROR_RATE / 2) * error
+        if n < MIN_INTERVAL_VALUES or math.isnan(error):
+            return cls(value, n=n)
+        from scipy.special import stdtrit
+
+        half_width = -float(stdtrit(degrees, ERROR_RATE / 2)) * error
         return cls(value, value - half_width, value + half_width, n)
 
     @classmethod

@@ -13,8 +13,12 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from neural.core.statistical_distributions import student_t_cdf
-from neural.stats.comparisons import SIGNIFICANCE_LEVEL, PairedComparison, decide_verdict
+from neural.stats.comparisons import (
+    SIGNIFICANCE_LEVEL,
+    PairedComparison,
+    compute_t_tail,
+    decide_verdict,
+)
 from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate
 
 FoldScores = Mapping[Hashable, Mapping[Hashable, float]]
@@ -87,8 +91,8 @@ def compare_folds(
         error = compute_standard_error(list(differences.values()), fold_count)
         p = math.nan
         if error > ROUNDING_TOLERANCE * max(1.0, abs(estimate.value)):
-            tail = student_t_cdf(estimate.n - 1, -abs(estimate.value) / error)
-            p = min(1.0, pair_count * 2 * tail)
+            tail = compute_t_tail(abs(estimate.value) / error, estimate.n - 1)
+            p = min(1.0, pair_count * 2 * float(tail))
         verdict = decide_verdict(estimate, larger_is_better=larger_is_better)
         comparisons.append(
             PairedComparison(estimate, p, verdict if p <= SIGNIFICANCE_LEVEL else "undecided")

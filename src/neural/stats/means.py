@@ -10,11 +10,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from neural.core.statistical_distributions import (
-    gamma_quantile,
-    normal_quantile,
-    student_t_quantile,
-)
 from neural.stats.estimate import ERROR_RATE, MIN_INTERVAL_VALUES, ROUNDING_TOLERANCE, Estimate
 
 MIN_SEEDS = 5
@@ -47,7 +42,9 @@ def estimate_mean(values: Iterable[float], *, resolution: float = 0.0) -> Estima
     std = math.sqrt(float(finite.var(ddof=1)) + resolution**2 / 12) if count > 1 else 0.0
     if count < MIN_INTERVAL_VALUES or std <= ROUNDING_TOLERANCE * max(1.0, abs(value)):
         return Estimate(value, n=count)
-    t = -student_t_quantile(count - 1, ERROR_RATE / 2 * (1 - 1 / count)) / math.sqrt(count)
+    from scipy.special import stdtrit
+
+    t = -float(stdtrit(count - 1, ERROR_RATE / 2 * (1 - 1 / count))) / math.sqrt(count)
     population_std = float(finite.std())
     skewness = (
         float(((finite - value) ** 3).mean()) / population_std**3
@@ -103,8 +100,9 @@ def compute_wilson_interval(
     binomial variance is known) and approaches that of Student's t, of `degrees`, as the effect
     grows (it is estimated).
     """
-    normal = -normal_quantile(ERROR_RATE / 2)
-    student = np.array([-student_t_quantile(count, ERROR_RATE / 2) for count in degrees.tolist()])
+    from scipy.special import ndtri, stdtrit
+
+    normal, student = -ndtri(ERROR_RATE / 2), -stdtrit(degrees, ERROR_RATE / 2)
     z = normal + (student - normal) * np.sqrt(1 - 1 / effects)
     count = trials / effects
     scale = 1 + z * z / count
@@ -118,4 +116,6 @@ def bound_rate(mean: float, count: int, level: float) -> float:
 
     The true rate is below it with the probability `level`.
     """
-    return gamma_quantile(count, level) / (count * mean)
+    from scipy.special import gammaincinv
+
+    return float(gammaincinv(count, level)) / (count * mean)

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from neural.core.statistical_distributions import gamma_quantile, normal_cdf
 from neural.stats.correlation import MIN_SHARED_STEPS, Curve, correlate
 from neural.stats.means import MIN_SEEDS, estimate_mean
 
@@ -29,17 +28,6 @@ PERMUTATIONS_PER_SIMULATION = 400
 """Permutations in the test of each of these studies."""
 MEAN_SIMULATIONS = 4000
 """Simulated studies for the power of an interval of `estimate_mean`."""
-
-
-def estimate_mean_power(seeds: int, effect: float) -> float:
-    """Share of studies in which the interval of the mean lies above 0, for a true mean of `effect`.
-
-    `effect` is in standard deviations of a score. 0 for fewer than MIN_SEEDS seeds, which give no
-    verdict.
-    """
-    return (
-        float((_simulate_lower_bounds(seeds) > -abs(effect)).mean()) if seeds >= MIN_SEEDS else 0.0
-    )
 
 
 def find_smallest_effect(seeds: int, power: float = TARGET_POWER) -> float:
@@ -127,6 +115,8 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
     each other one: their variance is twice that of a score. The median over the other settings is
     used, because some settings vary far more than those near the best.
     """
+    from scipy.special import gammaincinv
+
     selected = scores[0]
     variances = []
     for other in scores[1:]:
@@ -137,7 +127,7 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
         if len(finite_differences) > 1:
             degrees = len(finite_differences) - 1
             # the median of sample variances lies below the true variance (they are χ² distributed)
-            median_ratio = 2 * gamma_quantile(degrees / 2, 0.5) / degrees
+            median_ratio = 2 * float(gammaincinv(degrees / 2, 0.5)) / degrees
             variances.append(float(finite_differences.var(ddof=1)) / 2 / median_ratio)
     noise_std = math.sqrt(float(np.median(variances))) if variances else math.nan
     seed_count = sum(map(math.isfinite, selected.values()))
@@ -146,7 +136,9 @@ def estimate_selection_bias(scores: Sequence[Mapping[Hashable, float]]) -> Selec
 
 def expected_normal_maximum(count: int) -> float:
     """Expected maximum of `count` standard normal values."""
+    from scipy.special import ndtr
+
     # E[max] = ∫ (1[x > 0] − F(x)) dx, with the distribution function F of the maximum
     x = np.linspace(-10, 10, 4001)
-    maximum_cdf = np.array([normal_cdf(value) for value in x.tolist()]) ** count
+    maximum_cdf = ndtr(x) ** count
     return float(np.trapezoid(np.heaviside(x, 0.5) - maximum_cdf, x))

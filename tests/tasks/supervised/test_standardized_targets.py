@@ -96,7 +96,7 @@ def test_large_numbers_are_printed_without_exponents(fitted, prices):
     assert [row[1] for row in section.table_rows] == expected
     error = np.abs(fitted.predict(X) - y).mean()
     scores, *_ = fitted.evaluate().to_sections(80)
-    assert scores.table_rows[0][:2] == ("MAE", f"{error:.0f}")
+    assert scores.table_rows[0][:2] == ("MAE", f"{error:,.0f}")
 
 
 def test_a_restored_run_keeps_the_scale_and_cannot_change_it(fitted):

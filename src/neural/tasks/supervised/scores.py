@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from neural.core.ranks import rank_values
+from neural.stats.correlation import rank_values
 from neural.stats.estimate import Estimate
 from neural.stats.jackknife import GroupSums, JackknifeScore, jackknife
 from neural.stats.means import compute_wilson_interval

@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from neural.core.isotonic_regression import fit_isotonic
 from neural.tasks.segmentation.calibrator import PRIOR_WEIGHT, MarginCalibrator
 from neural.tasks.segmentation.probability import sigmoid
 
@@ -45,16 +44,18 @@ class Isotonic(MarginCalibrator):
         does not increase with the margin, so replacing its margins by their mean loses nothing, and
         moving from there towards the frequency lowers the loss further.
         """
+        from scipy.optimize import isotonic_regression
+
         points, inverse, counts = np.unique(margins, return_inverse=True, return_counts=True)
         frequencies = np.bincount(inverse, weights=truth) / counts
-        _, block_starts = fit_isotonic(frequencies, counts)
+        block_starts = isotonic_regression(frequencies, weights=counts).blocks[:-1]
         sizes = np.add.reduceat(counts, block_starts)
         hits = np.add.reduceat(frequencies * counts, block_starts)
         model_probabilities = sigmoid(np.add.reduceat(points * counts, block_starts) / sizes)
-        values, _ = fit_isotonic(
+        values = isotonic_regression(
             (hits + PRIOR_WEIGHT * model_probabilities) / (sizes + PRIOR_WEIGHT),
-            sizes + PRIOR_WEIGHT,
-        )
+            weights=sizes + PRIOR_WEIGHT,
+        ).x
         block_ends = np.append(block_starts[1:], len(points)) - 1
         # The map has a knot at the first and the last margin of each block. A block of one margin
         # has both at the same place, hence `unique`.

@@ -1,1 +1,0 @@
-"""Statistics of runs: intervals, significance, correlation, change points, assignment."""
