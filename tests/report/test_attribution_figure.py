@@ -14,7 +14,7 @@ def read_svg(data):
 
 def test_text_stays_text_and_the_numbers_are_there():
     svg = read_svg(create_data())
-    for text in ("attention rollout", "+0.31 (0.12 … 0.50)", "deletion", "insertion", "−0.50"):
+    for text in ("attention rollout", "+0.31 (+0.12 … +0.50)", "deletion", "insertion", "−0.50"):
         assert text in svg
     assert "&lt;b&gt;cat" in svg
 
@@ -47,4 +47,4 @@ def test_scores_are_scaled_to_the_largest():
 
 def test_gains_are_written_with_their_interval():
     assert format_gain(None) == ""
-    assert format_gain({"value": -0.2, "low": None, "high": None}) == "−0.20"
+    assert format_gain({"value": -0.2, "low": None, "high": None, "examples": 1}) == "−0.2"

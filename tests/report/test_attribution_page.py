@@ -9,8 +9,8 @@ from tests.report.attribution_data import create_data
 def test_every_method_has_a_strip_with_its_number():
     page = render_attribution_page(create_data())
     assert page.count('class="strip"') == 2
-    assert "faithfulness +0.31 (0.12 … 0.50), 8 examples" in page
-    assert "faithfulness −0.20, 8 examples" in page
+    assert "faithfulness +0.31 (+0.12 … +0.50), 8 examples" in page
+    assert "faithfulness −0.2, 8 examples" in page
     assert page.count('class="against"') == 1
     assert "a note" in page
 

@@ -38,7 +38,7 @@ def test_one_run(tmp_path):
 def test_several_seeds_have_their_interval(tmp_path):
     group = write_scored(tmp_path, offsets=[0.0, 0.2, 0.1])
     text = HeadlineWriter().write([group]).text
-    assert text.startswith("Validation loss 1.6, mean of 3 seeds (1.29 … ")
+    assert text.startswith("Validation loss 1.60, mean of 3 seeds (1.29 … ")
 
 
 def test_equal_seeds_have_no_interval(tmp_path):
@@ -53,7 +53,9 @@ def test_folds_are_not_called_seeds(tmp_path):
         scores=lambda _, fold: {"valid/loss": CURVE + fold / 10},
         settings={"task": "unknown"},
     )
-    assert HeadlineWriter().write([group]).text.startswith("Validation loss 1.7, mean of 3 folds (")
+    assert (
+        HeadlineWriter().write([group]).text.startswith("Validation loss 1.70, mean of 3 folds (")
+    )
 
 
 def test_settings_are_listed_best_first_without_a_winner(tmp_path):
@@ -75,7 +77,7 @@ def test_a_winner_is_named_if_the_seeds_decide(tmp_path):
     ]
     text = HeadlineWriter().write(groups).text
     assert text.startswith("deep has the lowest validation loss: 1.5")
-    assert ", wide 2" in text
+    assert ", wide 1.998" in text
 
 
 def test_four_seeds_decide_nothing(tmp_path):

@@ -312,7 +312,7 @@ def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | N
 
     `comparisons` has an entry per run; None where there is nothing to compare.
     """
-    from neural.stats.estimate import format_number
+    from neural.stats.estimate import Estimate
 
     compared = [
         (letter, comparison)
@@ -323,15 +323,10 @@ def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | N
         return []
     rows = []
     for letter, comparison in compared:
-        value, low, high = (
-            format_number(math.nan if comparison[key] is None else comparison[key])
-            for key in ("value", "low", "high")
-        )
+        estimate = Estimate.from_dict(comparison, n=comparison["windows"])
         # equal losses, or fewer than two blocks of windows, have none
-        interval = "no interval" if comparison["low"] is None else f"{low} … {high}"
-        rows.append(
-            (f"{letter} − {letters[0]}", f"{value} ({interval}) nats", comparison["verdict"])
-        )
+        difference = str(estimate) if estimate.has_interval else f"{estimate} (no interval)"
+        rows.append((f"{letter} − {letters[0]}", f"{difference} nats", comparison["verdict"]))
     _, first_comparison = compared[0]
     subtitle = (
         f", loss on the same {first_comparison['windows']:,} windows of held-out text, "

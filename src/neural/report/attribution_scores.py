@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from neural.stats.estimate import Estimate
+
 
 def format_gain(faithfulness: dict[str, Any] | None) -> str:
-    """`+0.31 (0.12 … 0.50)`; empty if it was not measured."""
+    """`+0.31 (+0.12 … +0.50)`; empty if it was not measured."""
     if faithfulness is None or faithfulness["value"] is None:
         return ""
-    text = f"{faithfulness['value']:+.2f}"
-    if faithfulness["low"] is not None:
-        text += f" ({faithfulness['low']:.2f} … {faithfulness['high']:.2f})"
-    return text.replace("-", "−")
+    return Estimate.from_dict(faithfulness, n=faithfulness["examples"]).format(signed=True)
 
 
 def find_unit(answer: dict[str, Any]) -> str:

@@ -111,16 +111,22 @@ def describe_scores(
     metric: str,
     *,
     unit: str = "",
+    in_percent: bool = False,
     format_value: Callable[[float], str] = format_number,
 ) -> str:
     """One sentence about the scores of groups by label; `unit` stands after the numbers.
+
+    `format_value` is for means without an interval.
 
     A winner is named only if it is better than every other group by a paired test over at least
     MIN_SEEDS seeds or folds; otherwise the groups are listed.
     """
     suffix = f" {unit}" if unit else ""
     ranked = rank_groups(scores)
-    means = {label: scores[label].estimate().value for label in ranked}
+    means = {
+        label: format_mean(scores[label], in_percent=in_percent, format_value=format_value)
+        for label in ranked
+    }
     failures = {
         label: f" ({scores[label].failed_share:.0%} of its runs failed)"
         if scores[label].failed_share
@@ -130,27 +136,35 @@ def describe_scores(
     if len(ranked) == 1:
         (label,) = ranked
         return (
-            f"{capitalize(metric)} {format_value(means[label])}{suffix}"
-            f"{describe_repetitions(scores[label], format_value)}{failures[label]}"
+            f"{capitalize(metric)} {means[label]}{suffix}"
+            f"{describe_repetitions(scores[label], in_percent=in_percent)}{failures[label]}"
         )
-    listed = [
-        f"{label} {format_value(means[label])}{failures[label]}"
-        for label in ranked[:MAX_LISTED_GROUPS]
-    ]
+    listed = [f"{label} {means[label]}{failures[label]}" for label in ranked[:MAX_LISTED_GROUPS]]
     rest = len(ranked) - len(listed)
-    more = f" and {rest} more up to {format_value(means[ranked[-1]])}" if rest else ""
+    more = f" and {rest} more up to {means[ranked[-1]]}" if rest else ""
     has_enough = all(score.estimate().n >= MIN_SEEDS for score in scores.values())
     comparisons = compare_with_best(scores) if has_enough else {}
     if comparisons and all(comparison.verdict == "worse" for comparison in comparisons.values()):
         superlative = "highest" if scores[ranked[0]].larger_is_better else "lowest"
-        listed[0] = f"{format_value(means[ranked[0]])}{suffix}"
+        listed[0] = f"{means[ranked[0]]}{suffix}"
         return f"{ranked[0]} has the {superlative} {metric}: {', '.join(listed)}{more}"
     return f"{capitalize(metric)}: {', '.join(listed)}{suffix}{more}"
 
 
-def describe_repetitions(
-    score: GroupScore, format_value: Callable[[float], str] = format_number
+def format_mean(
+    score: GroupScore,
+    *,
+    in_percent: bool = False,
+    format_value: Callable[[float], str] = format_number,
 ) -> str:
+    """The mean as it is written before its interval: "0.953", "95.3 %"."""
+    estimate = score.estimate()
+    if in_percent:
+        return f"{estimate.to_percent().format_value()} %"
+    return estimate.format_value() if estimate.has_interval else format_value(estimate.value)
+
+
+def describe_repetitions(score: GroupScore, *, in_percent: bool = False) -> str:
     """What a mean is over, with its interval: ", mean of 5 seeds (0.94 … 0.96)"; "" for one run."""
     if len(score.values) < 2:
         return ""
@@ -158,9 +172,11 @@ def describe_repetitions(
     folds = score.fold_count is not None
     count = len(score.scores) if folds else len(score.values)
     text = f", mean of {count} {'folds' if folds else 'seeds'}"
-    if estimate.low == estimate.low:  # not NaN
-        text += f" ({format_value(estimate.low)} … {format_value(estimate.high)})"
-    return text
+    if not estimate.has_interval:
+        return text
+    if in_percent:
+        return f"{text} ({estimate.to_percent().format_interval()} %)"
+    return f"{text} ({estimate.format_interval()})"
 
 
 def describe_missing_score(groups: Sequence[ExperimentGroup]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -56,10 +56,12 @@ class Estimate:
         return cls(value, value - half_width, value + half_width, n)
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any], *, n: int) -> Self:
+    def from_dict(cls, saved: Mapping[str, Any], *, n: int) -> Self:
         """Inverse of `to_dict`, which leaves out `n`."""
-        ends = {key: math.nan if saved[key] is None else saved[key] for key in saved}
-        return cls(ends["value"], ends["low"], ends["high"], n)
+        value, low, high = (
+            math.nan if saved[key] is None else saved[key] for key in ("value", "low", "high")
+        )
+        return cls(value, low, high, n)
 
     def to_dict(self, count: str = "") -> dict[str, float | int | None]:
         """JSON data; NaN and infinities become None. `count` is the key of `n`, such as "seeds"."""

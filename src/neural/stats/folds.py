@@ -15,9 +15,9 @@ import numpy as np
 
 from neural.stats.comparisons import (
     SIGNIFICANCE_LEVEL,
+    ComparisonVerdict,
     PairedComparison,
     compute_t_tail,
-    decide_verdict,
 )
 from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate
 
@@ -93,8 +93,8 @@ def compare_folds(
         if error > ROUNDING_TOLERANCE * max(1.0, abs(estimate.value)):
             tail = compute_t_tail(abs(estimate.value) / error, estimate.n - 1)
             p = min(1.0, pair_count * 2 * float(tail))
-        verdict = decide_verdict(estimate, larger_is_better=larger_is_better)
-        comparisons.append(
-            PairedComparison(estimate, p, verdict if p <= SIGNIFICANCE_LEVEL else "undecided")
-        )
+        verdict: ComparisonVerdict = "undecided"
+        if p <= SIGNIFICANCE_LEVEL:
+            verdict = "better" if (estimate.value > 0) == larger_is_better else "worse"
+        comparisons.append(PairedComparison(estimate, p, verdict))
     return comparisons

@@ -288,11 +288,12 @@ class AttributionResult(Result):
         rows = []
         ordered = sorted(self.faithfulness.items(), key=lambda item: -item[1].gain.value)
         for name, number in ordered:
-            gain = number.gain
-            interval = f"{gain.low:+.2f} … {gain.high:+.2f}" if math.isfinite(gain.low) else "–"
-            values = (gain.value, number.deletion.value, number.insertion.value)
-            first, *others = map(_format_number, values)
-            rows.append((METHODS[name], first, interval.replace("-", "−"), *others))
+            gain, *parts = (
+                estimate.format_value(signed=True)
+                for estimate in (number.gain, number.deletion, number.insertion)
+            )
+            interval = number.gain.format_interval(signed=True)
+            rows.append((METHODS[name], gain, interval, *parts))
         count = ordered[0][1].gain.n
         unit = "nats" if math.isfinite(self.answer.probability) else "units of the score"
         return PageSection(

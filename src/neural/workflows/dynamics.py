@@ -184,10 +184,10 @@ def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
         ),
     ):
         values = {key: estimate_score(group, key) for key in COLUMNS}
-        low, high = values["saif"].low, values["saif"].high
-        cells = [f"{values[key].value:.3f}" for key in COLUMNS[:4]]  # accuracy … saif
+        cells = [f"{values[key].value:.3f}" for key in COLUMNS[:3]]  # accuracy … focus
         cells += [
-            "–" if math.isnan(low) else f"{low:.3f} … {high:.3f}",
+            values["saif"].format_value(),
+            values["saif"].format_interval(),
             *(f"{values[key].value:.2f}" for key in COLUMNS[4:6]),  # both confidences
         ]
         cells += [

@@ -118,7 +118,7 @@ def test_several_seeds(tmp_path):
     headline = LanguageModel().write([group])
     assert headline.text == "2 of 4 heads found a role with each of 3 seeds"
     assert headline.details[0].startswith(
-        "Held-out loss 1.36 nats per character, mean of 3 seeds (1.3"
+        "Held-out loss 1.360 nats per character, mean of 3 seeds (1.3"
     )
     assert headline.details[1] == "First seed: 2 previous token"
 

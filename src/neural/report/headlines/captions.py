@@ -15,8 +15,8 @@ from neural.report.headline import (
     describe_repetitions,
     describe_scores,
     describe_states,
+    format_mean,
 )
-from neural.report.headlines.supervised import format_percent
 
 CAPTION_ACCURACY = ("valid/caption_accuracy", True)
 FOCUS_ACCURACY = ("valid/focus_accuracy", True)
@@ -45,16 +45,14 @@ class Captions(HeadlineWriter):
         if len(groups) == 1:
             (score,) = captions.values()
             text = (
-                f"Describes {format_percent(score.estimate().value)} of the held-out pictures "
-                f"exactly like a reference{describe_repetitions(score, format_percent)}"
+                f"Describes {format_mean(score, in_percent=True)} of the held-out pictures "
+                f"exactly like a reference{describe_repetitions(score, in_percent=True)}"
             )
         else:
-            text = describe_scores(captions, "share of exact captions", format_value=format_percent)
+            text = describe_scores(captions, "share of exact captions", in_percent=True)
         details = []
         if focus:
-            located = describe_scores(
-                focus, "words located in the right region", format_value=format_percent
-            )
+            located = describe_scores(focus, "words located in the right region", in_percent=True)
             details.append(located)
         return Headline(
             text=text,

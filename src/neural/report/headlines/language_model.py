@@ -21,6 +21,7 @@ from neural.report.headline import (
     describe_repetitions,
     describe_scores,
     describe_states,
+    format_mean,
 )
 from neural.report.role_counts import (
     RoleCounts,
@@ -107,7 +108,8 @@ def _describe_loss(group: ExperimentGroup) -> str:
         return ""
     unit, after = get_loss_unit(group.runs[0]), group.score.estimate().value
     if len(group.score.values) > 1:
-        return f"held-out loss {format_number(after)} {unit}{describe_repetitions(group.score)}"
+        mean = format_mean(group.score)
+        return f"held-out loss {mean} {unit}{describe_repetitions(group.score)}"
     before = _find_first_loss(group.runs[0])
     if before is None or not after < before:
         return f"held-out loss {format_number(after)} {unit}"

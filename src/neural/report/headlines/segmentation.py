@@ -27,6 +27,7 @@ from neural.report.headline import (
     describe_repetitions,
     describe_scores,
     describe_states,
+    format_mean,
 )
 from neural.report.role_counts import RoleCounts, count_head_roles
 from neural.report.segmentation_data import HeldOutPredictions, load_held_out
@@ -54,10 +55,11 @@ class Segmentation(HeadlineWriter):
             return Headline(text=describe_missing_score(groups), link=link)
         best = scored[rank_groups(scores)[0]]
         held_out, run, run_id = _find_held_out(best)
-        if len(scores) > 1:
-            text = describe_scores(scores, "validation F1", format_value=format_share)
-        else:
-            text = _describe_group(best, held_out)
+        text = (
+            describe_scores(scores, "validation F1", format_value=format_share)
+            if len(scores) > 1
+            else _describe_group(best, held_out)
+        )
         details = [
             *_describe_baselines(run, held_out),
             *_describe_calibration(run),
@@ -91,16 +93,16 @@ def _find_held_out(group: ExperimentGroup) -> tuple[HeldOutPredictions | None, R
 def _describe_group(group: ExperimentGroup, held_out: HeldOutPredictions | None) -> str:
     """The sentence about runs of one setting."""
     assert group.score is not None
-    f1 = group.score.estimate().value
-    repetitions = describe_repetitions(group.score, format_share)
+    f1, repetitions = group.score.estimate().value, describe_repetitions(group.score)
+    text = format_mean(group.score, format_value=format_share)
     every_gap = _score_every_gap(held_out) if held_out else None
     if every_gap is not None and f1 <= every_gap:
         return (
-            f"Does not find boundaries yet: F1 {format_share(f1)}{repetitions}, and "
+            f"Does not find boundaries yet: F1 {text}{repetitions}, and "
             f"{format_share(every_gap)} with a boundary at every gap"
         )
     clause = _describe_attention([count_head_roles(run) for run in group.runs])
-    return f"Finds boundaries with F1 {format_share(f1)}{repetitions}{clause}"
+    return f"Finds boundaries with F1 {text}{repetitions}{clause}"
 
 
 def _describe_attention(counts: Sequence[RoleCounts | None]) -> str:

@@ -17,9 +17,9 @@ from neural.report.headline import (
     describe_repetitions,
     describe_scores,
     describe_states,
+    format_mean,
 )
 from neural.report.role_counts import count_head_roles, describe_roles
-from neural.stats.estimate import format_number
 
 ACCURACY, ABSOLUTE_ERROR = ("valid/accuracy", True), ("valid/mae", False)
 """The metrics of classification and of regression, and whether larger is better."""
@@ -51,16 +51,15 @@ def _describe(scores: dict[str, GroupScore]) -> str:
     first = next(iter(scores.values()))
     if first.name == ACCURACY[0]:
         if len(scores) > 1:
-            return describe_scores(scores, "validation accuracy", format_value=format_percent)
-        accuracy = format_percent(first.estimate().value)
+            return describe_scores(scores, "validation accuracy", in_percent=True)
         return (
-            f"Classifies {accuracy} of the held-out examples correctly"
-            f"{describe_repetitions(first, format_percent)}"
+            f"Classifies {format_mean(first, in_percent=True)} of the held-out examples correctly"
+            f"{describe_repetitions(first, in_percent=True)}"
         )
     if first.name == ABSOLUTE_ERROR[0] and len(scores) == 1:
         return (
             f"Predicts held-out values with a mean absolute error of "
-            f"{format_number(first.estimate().value)}{describe_repetitions(first)}"
+            f"{format_mean(first)}{describe_repetitions(first)}"
         )
     return describe_scores(scores, describe_metric(first.name))
 
@@ -86,8 +85,3 @@ def _describe_attention(groups: Sequence[ExperimentGroup]) -> list[str]:
         return []
     counts = [roles for run in groups[0].runs if (roles := count_head_roles(run)) is not None]
     return [describe_roles(counts)] if counts else []
-
-
-def format_percent(share: float) -> str:
-    """A share in percent: "97.2 %"."""
-    return f"{format_number(100 * share)} %"
