@@ -37,6 +37,20 @@ VERDICT_FAULTS = (
         (PAIRED + "test_a_selected_baseline_counts_every_pair",),
     ),
     Fault(
+        "two seeds have an interval",
+        "stats/estimate.py:Estimate.__post_init__",
+        "self.n < MIN_INTERVAL_VALUES",
+        "self.n < 2",
+        ("tests/stats/test_estimate.py::test_fewer_than_three_values_have_no_interval",),
+    ),
+    Fault(
+        "an accuracy may be above 1",
+        "stats/estimate.py:Estimate.to_score",
+        "self.clip(least, most)",
+        "self",
+        ("tests/stats/test_estimate.py::test_a_score_has_its_interval_inside_its_bounds",),
+    ),
+    Fault(
         "a confirmation reports the best validation",
         "workflows/sweep.py:_group_points",
         "row.last if last else row.score",
