@@ -19,7 +19,7 @@ import click
 from neural.cli import _formatting
 from neural.cli._arguments import RUN
 from neural.cli._options import build_option, json_option, runs_option
-from neural.core.escape import escape_controls, escape_controls_keep_colours, escape_json, shorten
+from neural.core.escape import escape_controls, shorten
 
 if TYPE_CHECKING:
     from neural.runs.run import Run
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 MAX_CELL_WIDTH = 14
 """Characters of a setting in the table."""
 MAX_SPARKLINE_WIDTH = 60
-MAX_LISTED_PAIRS = 32
-"""Matched heads in the table; --json has all."""
-MAX_LISTED_CHANGES = 8
-MIN_SHOWN_CHANGE = 5e-5
-"""Divergence, in bits, below which a head has not changed: it is printed with four decimals."""
 
 
 @click.command()
@@ -79,11 +74,7 @@ def command(
     with ExitStack() as stack:
         if probes or ids or heads:
             comparison = _match_models(runs, root, probes, ids, heads, **options)
-            click.echo(
-                escape_json(json.dumps(comparison.to_dict(), indent=1, ensure_ascii=False))
-                if as_json
-                else escape_controls_keep_colours("\n".join(_format_heads(comparison)))
-            )
+            _formatting.print_result(comparison, as_json=as_json)
             return
         if any(options.values()):
             raise click.UsageError("these options match heads: add --probe TEXT or --heads")
@@ -142,95 +133,6 @@ def _match_models(
         same_layer=same_layer,
         runs=root,
     )
-
-
-def _format_heads(comparison: ModelComparison) -> list[str]:
-    """Both models, a table of matched heads, and the heads that changed most."""
-    from neural.findings.head_roles import format_head
-
-    first, second = comparison.first, comparison.second
-    rows = [
-        (
-            letter,
-            model.name,
-            _formatting.format_count(len(model.layers), "layer"),
-            _formatting.format_count(sum(len(layer.weights) for layer in model.layers), "head"),
-        )
-        for letter, model in (("A", first), ("B", second))
-    ]
-    pairs = comparison.pairs
-    verdicts = [pair.verdict for pair in pairs]
-    counts = [
-        f"{verdicts.count(verdict)} {verdict}"
-        for verdict in ("same head", "same role", "undecided", "not tested")
-        if verdict in verdicts
-    ]
-    lines = [
-        *_formatting.format_table(rows, indent=""),
-        f"input: {first.input_description}" if first.input_description else "",
-        *(f"note: {note}" for note in comparison.notes),
-        "",
-        _formatting.style_heading("matched heads") + f": {', '.join(counts)}",
-    ]
-    table = [("A", "B", "role of A", "role of B", "divergence", "cosine", "p", "")]
-    table += [
-        (
-            format_head(*pair.first),
-            format_head(*pair.second),
-            first.find_role(*pair.first),
-            second.find_role(*pair.second),
-            f"{pair.divergence:.4f}",
-            f"{pair.cosine:.2f}",
-            _format_p(pair.p),
-            pair.verdict,
-        )
-        for pair in pairs[:MAX_LISTED_PAIRS]
-    ]
-    lines += _formatting.format_table(table, right_aligned=(4, 5, 6))
-    if len(pairs) > MAX_LISTED_PAIRS:
-        lines.append(f"  and {len(pairs) - MAX_LISTED_PAIRS} more; --json lists all")
-    if "not tested" in verdicts:
-        lines.append("  verdicts need four heads or more in each model")
-    return lines + _format_changes(comparison)
-
-
-def _format_changes(comparison: ModelComparison) -> list[str]:
-    """Heads with equal indices, the most changed first; nothing for different architectures."""
-    from neural.findings.head_matching import SIGNIFICANCE_LEVEL
-    from neural.findings.head_roles import format_head
-
-    changes = comparison.changes[:MAX_LISTED_CHANGES]
-    if not changes:
-        return []
-    rows = [
-        (format_head(*change.head), f"{change.divergence:.4f} bits")
-        for change in changes
-        if change.divergence >= MIN_SHOWN_CHANGE
-    ]
-    p = comparison.index_p
-    lines = [
-        "",
-        _formatting.style_heading("changed most") + ", heads with equal indices",
-        *(_formatting.format_table(rows, right_aligned=(1,)) if rows else ["  no head changed"]),
-    ]
-    same_head_count = sum(
-        pair.first == pair.second and pair.verdict == "same head" for pair in comparison.pairs
-    )
-    if p <= SIGNIFICANCE_LEVEL or same_head_count:
-        return [
-            *lines,
-            f"  {same_head_count} of {len(comparison.changes)} are the same head at the same index; "
-            f"permuted heads: p = {_format_p(p)}",
-        ]
-    return [
-        *lines,
-        f"  nothing shows that one model derives from the other (permuted heads: p = "
-        f"{_format_p(p)}): equal indices may mean nothing",
-    ]
-
-
-def _format_p(p: float) -> str:
-    return "–" if math.isnan(p) else "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def _format_comparison(runs: Sequence[Run], data: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class Result:
 
 
 def to_json_data(value: Any) -> Any:
-    """The same data with plain numbers, lists and texts; NaN and infinities become None."""
+    """The same data with plain numbers, lists, texts and dicts; NaN and infinities become None."""
     if isinstance(value, Mapping):
         return {str(key): to_json_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -129,6 +130,8 @@ def to_json_data(value: Any) -> Any:
         return value
     if hasattr(value, "to_dict"):
         return to_json_data(value.to_dict())
+    if is_dataclass(value):
+        return {entry.name: to_json_data(getattr(value, entry.name)) for entry in fields(value)}
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy
         return to_json_data(value.tolist())
     return str(value)

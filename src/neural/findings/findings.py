@@ -17,6 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 from neural.core.html_document import render_table, render_verdict, render_with_detail
+from neural.core.page_section import PageSection
+from neural.core.result import Result
+from neural.core.table import Table
 from neural.findings.advice import AdviceList, advise
 from neural.findings.check import AnalysisCheck, Finding, FindingKind, ViewLink
 from neural.findings.checks import registry
@@ -32,8 +35,29 @@ RUN_KINDS: tuple[FindingKind, ...] = ("warning", "note")
 """Kinds of findings that are about these runs, not about all trainings of their kind."""
 
 
-class FindingList(list[Finding]):
+class FindingList(Result, list[Finding]):
     """Findings; they print as text, and as a table in notebooks."""
+
+    def build_dict(self) -> dict[str, Any]:
+        """All findings."""
+        return {"findings": [finding.to_dict() for finding in self]}
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`findings`: claim, verdict, number with interval, evidence and advice."""
+        names = ("code", "claim", "kind", "supported", "unit", "evidence", "advice")
+        records = [
+            {
+                **{name: getattr(finding, name) for name in names},
+                **{end: getattr(finding.number, end) for end in ("value", "low", "high")},
+            }
+            for finding in self
+        ]
+        return {"findings": Table.from_records(records)}
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """The text of all findings."""
+        return [PageSection(title="findings", text=f"\n{self!r}")]
 
     @property
     def advice(self) -> AdviceList:

@@ -1,10 +1,10 @@
 """A capture of attention as a table, as JSON data, and as an xarray Dataset.
 
-    build_dataframe(capture)     a row per layer and head: role and all measures (pandas)
+    build_table(capture)         a row per layer and head: role and all measures
     build_dict(capture)          the same as nested dicts and lists, for JSON
     build_dataset(capture)       measures [layer, head] and maps with token labels (xarray)
 
-pandas and xarray are optional: they are imported when a function needs them.
+xarray is optional.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from neural.capture.capture_result import Capture, CapturedCall
 from neural.capture.measures import registry
 from neural.core.errors import TaskError
+from neural.core.table import Column, Table
 from neural.findings.capture_roles import find_capture_roles
 
 if TYPE_CHECKING:
@@ -30,36 +31,34 @@ DatasetParts = tuple[dict[str, Any], dict[str, Any]]
 """Variables and coordinates of a Dataset: name → (dimensions, values) or (…, attributes)."""
 
 
-def build_dataframe(capture: Capture) -> Any:
-    """A DataFrame with a row per layer and head: layer, head, path, role, and all measures.
-
-    A measure of a whole layer, such as `head_diversity`, has the same value in all rows of the
-    layer.
-    """
-    import pandas  # slow to import
-
+def build_table(capture: Capture) -> Table:
+    """A row per layer and head: layer, head, path, role, and all measures."""
     arrays = capture.measure_arrays()
+    columns = [Column("layer"), Column("head"), Column("path"), Column("role")]
+    for name in arrays:
+        measure = registry.get(name)
+        columns.append(Column(name, unit=measure.unit, meaning=measure.summary()))
     rows = [
-        {
-            "layer": layer,
-            "head": head,
-            "path": path,
-            "role": role,
-            **{
-                name: float(values[layer, head] if values.ndim == 2 else values[layer])
-                for name, values in arrays.items()
-            },
-        }
+        (
+            layer,
+            head,
+            path,
+            role,
+            *(
+                float(values[layer, head] if values.ndim == 2 else values[layer])
+                for values in arrays.values()
+            ),
+        )
         for layer, (path, roles) in enumerate(
             zip(capture.layer_names(), _list_roles(capture), strict=True)
         )
         for head, role in enumerate(roles)
     ]
-    return pandas.DataFrame(rows, columns=["layer", "head", "path", "role", *arrays])
+    return Table(tuple(columns), rows)
 
 
 def build_dict(capture: Capture, name: str) -> dict[str, Any]:
-    """Labels, layers, heads, roles and measures as data for JSON; NaN becomes None."""
+    """Labels, layers, heads, roles and measures."""
     # arrays of all layers, so that every head and every layer has the same keys
     arrays = capture.measure_arrays()
     head_arrays = {key: values for key, values in arrays.items() if values.ndim == 2}
@@ -69,9 +68,7 @@ def build_dict(capture: Capture, name: str) -> dict[str, Any]:
         heads = [
             {
                 "role": role,
-                "measures": {
-                    key: _to_json(values[layer, head]) for key, values in head_arrays.items()
-                },
+                "measures": {key: values[layer, head] for key, values in head_arrays.items()},
             }
             for head, role in enumerate(roles)
         ]
@@ -80,7 +77,7 @@ def build_dict(capture: Capture, name: str) -> dict[str, Any]:
                 "name": capture.layer_names()[layer],
                 **_describe_call(capture[layer]),
                 "heads": heads,
-                "measures": {key: _to_json(values[layer]) for key, values in layer_arrays.items()},
+                "measures": {key: values[layer] for key, values in layer_arrays.items()},
             }
         )
     return {
@@ -88,10 +85,7 @@ def build_dict(capture: Capture, name: str) -> dict[str, Any]:
         "tokens": capture.labels,
         "decoder_tokens": capture.decoder_labels,
         "layers": layers,
-        "between_layers": {
-            key: [[_to_json(value) for value in row] for row in matrix]
-            for key, matrix in capture.compare_layers().items()
-        },
+        "between_layers": capture.compare_layers(),
         "refusals": dict(capture.refusals),
     }
 
@@ -250,7 +244,3 @@ def _describe_call(call: CapturedCall) -> dict[str, Any]:
         "keys": None if attention is None else attention.positions,
         "note": call.note,
     }
-
-
-def _to_json(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

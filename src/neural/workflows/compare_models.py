@@ -22,10 +22,14 @@ import numpy as np
 from neural.capture.capture_result import Capture
 from neural.capture.map_encoding import add_map_location, decode_real_rows, is_signed_map
 from neural.capture.snapshot_writer import MAX_MAP_POSITIONS
+from neural.core.page_section import PageSection
+from neural.core.result import Result
+from neural.core.table import Column, Table
 from neural.findings.capture_roles import find_capture_roles
 from neural.findings.head_matching import (
     DEFAULT_RESOLUTION,
     RESOLUTION_PER_KEY_8_BITS,
+    SIGNIFICANCE_LEVEL,
     HeadChange,
     HeadMatching,
     HeadPair,
@@ -34,13 +38,17 @@ from neural.findings.head_matching import (
     build_patterns,
     match_heads,
 )
-from neural.findings.head_roles import assign_head_roles, find_head_roles
+from neural.findings.head_roles import assign_head_roles, find_head_roles, format_head
 from neural.findings.run_loading import MissingDataError
 from neural.interpret.foreign_models import TargetError
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.runs.run import Run
 from neural.workflows.watch_models import ModelCapture, watch_models
 
+MAX_LISTED_PAIRS, MAX_LISTED_CHANGES = 32, 8
+"""Rows of the printed tables; JSON has all."""
+MIN_SHOWN_CHANGE = 5e-5
+"""Divergence, in bits, below which a head has not changed: it is printed with four decimals."""
 MIN_FIRM_ROWS = 8
 """Fewer queries give patterns that follow single weights; the comparison then has a note."""
 
@@ -81,14 +89,18 @@ class CapturedHeads:
     input_description: str = ""
     notes: list[str] = field(default_factory=list)
 
+    def count_heads(self) -> int:
+        """Heads of all layers."""
+        return sum(len(layer.weights) for layer in self.layers)
+
     def find_role(self, layer: int, head: int) -> str:
         """Role of a head; "" if roles are not known."""
         is_known = layer < self.roles.shape[0] and head < self.roles.shape[1]
         return str(self.roles[layer, head]) if is_known else ""
 
 
-@dataclass(frozen=True, eq=False)
-class ModelComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelComparison(Result):
     """Matched heads of two models."""
 
     first: CapturedHeads
@@ -114,14 +126,82 @@ class ModelComparison:
         values = [m.index_p for m in self.matchings if not math.isnan(m.index_p)]
         return min(1.0, min(values) * len(values)) if values else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON data; NaN becomes None."""
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`pairs`: the matched heads. `changes`: divergence of the heads with equal indices."""
+        pairs = [
+            (
+                format_head(*pair.first),
+                format_head(*pair.second),
+                self.first.find_role(*pair.first),
+                self.second.find_role(*pair.second),
+                pair.divergence,
+                pair.cosine,
+                pair.p,
+                pair.verdict,
+            )
+            for pair in self.pairs
+        ]
+        changes = [(format_head(*change.head), change.divergence) for change in self.changes]
+        return {"pairs": Table(PAIR_COLUMNS, pairs), "changes": Table(CHANGE_COLUMNS, changes)}
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """Both models, a table of matched heads, and the heads that changed most."""
+        models = [
+            (letter, model.name, f"{len(model.layers)} layers", f"{model.count_heads()} heads")
+            for letter, model in (("A", self.first), ("B", self.second))
+        ]
+        lines = [f"input: {self.first.input_description}"] if self.first.input_description else []
+        lines += [f"note: {note}" for note in self.notes]
+        verdicts = [pair.verdict for pair in self.pairs]
+        counts = [
+            f"{verdicts.count(verdict)} {verdict}"
+            for verdict in ("same head", "same role", "undecided", "not tested")
+            if verdict in verdicts
+        ]
+        pairs = self.tables["pairs"]
+        pair_lines = [", ".join(counts)]
+        if len(pairs) > MAX_LISTED_PAIRS:
+            pair_lines.append(f"the first {MAX_LISTED_PAIRS}; --json lists all {len(pairs)}")
+        if "not tested" in verdicts:
+            pair_lines.append("verdicts need four heads or more in each model")
+        shown = Table(pairs.columns, pairs.rows[:MAX_LISTED_PAIRS])
+        sections = [
+            PageSection(title="", table_rows=models),
+            shown.to_section("matched heads", "\n".join(pair_lines)),
+        ]
+        if lines:
+            sections.insert(1, PageSection(title="", text="\n".join(lines)))
+        if self.changes:
+            sections.append(self._build_changes())
+        return sections
+
+    def _build_changes(self) -> PageSection:
+        """Heads with equal indices, the most changed first."""
+        changes = self.tables["changes"]
+        rows = [row for row in changes.rows[:MAX_LISTED_CHANGES] if row[1] >= MIN_SHOWN_CHANGE]
+        same_head_count = sum(
+            pair.first == pair.second and pair.verdict == "same head" for pair in self.pairs
+        )
+        p = _format_p(self.index_p)
+        lines = ["heads with equal indices"] if rows else ["no head changed"]
+        lines.append(
+            f"{same_head_count} of {len(self.changes)} are the same head at the same index; "
+            f"permuted heads: p = {p}"
+            if self.index_p <= SIGNIFICANCE_LEVEL or same_head_count
+            else "nothing shows that one model derives from the other (permuted heads: p = "
+            f"{p}): equal indices may mean nothing"
+        )
+        return Table(changes.columns, rows).to_section("changed most", "\n".join(lines))
+
+    def build_dict(self) -> dict[str, Any]:
+        """Both models, matched heads, changes."""
         return {
             "models": [
                 {
                     "name": model.name,
                     "layers": {layer.number: layer.name for layer in model.layers},
-                    "heads": sum(len(layer.weights) for layer in model.layers),
+                    "heads": model.count_heads(),
                 }
                 for model in (self.first, self.second)
             ],
@@ -138,8 +218,8 @@ class ModelComparison:
                     ],
                     "divergence_bits": pair.divergence,
                     "cosine": pair.cosine,
-                    "ratio": _none_if_nan(pair.ratio),
-                    "p": _none_if_nan(pair.p),
+                    "ratio": pair.ratio,
+                    "p": pair.p,
                     "verdict": pair.verdict,
                 }
                 for pair in self.pairs
@@ -152,13 +232,29 @@ class ModelComparison:
                 }
                 for change in self.changes
             ],
-            "index_p": _none_if_nan(self.index_p),
+            "index_p": self.index_p,
             "notes": self.notes,
         }
 
 
-def _none_if_nan(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+PAIR_COLUMNS = (
+    Column("a", "A"),
+    Column("b", "B"),
+    Column("role_a", "role of A"),
+    Column("role_b", "role of B"),
+    Column("divergence", unit="bits", format="{:.4f}".format),
+    Column("cosine", meaning="of the patterns without the role", format="{:.2f}".format),
+    Column("p", meaning="of the same role, another head", format=lambda p: _format_p(p)),
+    Column("verdict", ""),
+)
+CHANGE_COLUMNS = (
+    Column("head", ""),
+    Column("divergence", unit="bits", format=lambda bits: f"{bits:.4f} bits"),
+)
+
+
+def _format_p(p: float) -> str:
+    return "–" if math.isnan(p) else "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def compare_models(

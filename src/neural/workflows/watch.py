@@ -28,6 +28,9 @@ from neural.capture.watch_arguments import (
     convert_positions,
     explain_input_error,
 )
+from neural.core.page_section import PageSection
+from neural.core.result import HTML_SUFFIXES, Result
+from neural.core.table import Table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     PaddingMask = Bool[Tensor, "B T"] | Sequence[Sequence[bool]] | np.ndarray
 
 
-class WatchResult(Capture):
+class WatchResult(Capture, Result):
     """The captured attention of one model, which can be saved as a page or turned into a table."""
 
     model_name = "model"
@@ -60,33 +63,42 @@ class WatchResult(Capture):
         return find_capture_roles(self)
 
     def save(self, path: str | Path, *, example: int = 0, title: str | None = None) -> Path:
-        """Write one HTML page that opens offline: every head, its labels, measures and roles.
+        """Write a page that opens offline (.html), the numbers (.json) or the heads (.csv).
 
-        The maps are those of one `example` of the batch. ValueError if the name of the file does
-        not end with .html or if there is no such example; RunError if it cannot be written.
+        The page has every head with its labels, measures and roles; its maps are those of one
+        `example` of the batch. ValueError if there is no such example.
         """
+        if Path(path).suffix.lower() not in HTML_SUFFIXES:
+            return super().save(path)
         from neural.report.capture_page import write_capture_page
 
         return write_capture_page(self, Path(path), name=title or self.model_name, example=example)
 
-    def to_dataframe(self) -> Any:
-        """A pandas DataFrame with a row per layer and head: layer, head, path, role, all measures.
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`heads`: layer, head, path, role, all measures.
 
         A measure of a whole layer, such as `head_diversity`, has the same value in all of its rows.
-        TaskError if pandas is not installed.
         """
-        from neural.workflows.capture_tables import build_dataframe
+        from neural.workflows.capture_tables import build_table
 
-        return build_dataframe(self)
+        return {"heads": build_table(self)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Labels, layers, heads, roles and measures as data for JSON; NaN becomes None.
+    def build_dict(self) -> dict[str, Any]:
+        """Labels, layers, heads, roles and measures; the keys are those of `neural watch --json`.
 
-        The keys are those of `neural watch --json`. There are no maps: `capture[layer].maps()`.
+        There are no maps: `capture[layer].maps()`.
         """
         from neural.workflows.capture_tables import build_dict
 
         return build_dict(self, self.model_name)
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """The heads with their roles."""
+        heads = self.tables["heads"]
+        rows = [(f"L{layer} h{head}", role, path) for layer, head, path, role, *_ in heads.rows]
+        head = ("head", "role", "module")
+        return [PageSection(title=self.model_name, text="", table_head=head, table_rows=rows)]
 
     def to_xarray(
         self,
