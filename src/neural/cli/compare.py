@@ -8,7 +8,6 @@ head, such as its entropy; a snapshot is the attention captured at one step.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_uppercase
