@@ -98,9 +98,9 @@ def test_maps_of_a_long_text_that_are_larger_than_the_file_of_a_new_run_are_save
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=64,
+        hidden_size=48,
         num_hidden_layers=1,
-        num_attention_heads=32,
+        num_attention_heads=24,
         intermediate_size=8,
         max_position_embeddings=600,
         initializer_range=0.5,  # so different weights that they compress little
