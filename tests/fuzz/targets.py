@@ -226,12 +226,12 @@ def npz(data: bytes) -> None:
 def npy(data: bytes) -> None:
     """One array: memory-mapped for training, loaded for `neural debug`."""
     from neural.data.sources.npy import _map_file
-    from neural.workflows.debug import create_input
+    from neural.interpret.network_inputs import create_network_input
 
     path = write_file("x.npy", data)
     with suppress(TaskError, TypeError):  # summing strings is not the reader's fault
         np.asarray(_map_file(path)[:2]).sum()
-    create_input(build_network(NUMBERS), [str(path)])
+    create_network_input(build_network(NUMBERS), [str(path)])
 
 
 def pickled(data: bytes) -> None:

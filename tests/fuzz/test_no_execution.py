@@ -21,13 +21,13 @@ from neural.data.sources.npz import Npz
 from neural.findings.focus_results import read_result
 from neural.interpret.foreign_models import TargetError, load_foreign_model
 from neural.interpret.images import _load_image
+from neural.interpret.network_inputs import create_network_input
 from neural.runs import checkpoint
 from neural.runs.errors import RunError
 from neural.runs.run import Run
 from neural.tasks.supervised.inputs import _load_arrays
 from neural.training.guess_experiment import guess_experiment
 from neural.training.load_task import load_task
-from neural.workflows.debug import create_input
 from neural.workflows.import_model import ModelImportError, read_checkpoint_file
 from neural.workflows.load import parse
 from tests.fuzz import run_seeds, seeds
@@ -89,7 +89,12 @@ def test_the_payload_is_harmful_when_loaded_unsafely(tmp_path):
             RunError,
         ),
         ("x.npy", make_object_array, map_npy, TaskError),
-        ("i.npy", make_object_array, lambda path: create_input(NUMBERS, [str(path)]), TaskError),
+        (
+            "i.npy",
+            make_object_array,
+            lambda path: create_network_input(NUMBERS, [str(path)]),
+            TaskError,
+        ),
         (
             "raw.npz",
             lambda harm: make_zip(pickle.dumps(Harmful(harm))),
