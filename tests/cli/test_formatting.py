@@ -10,15 +10,15 @@ import pytest
 
 from neural.cli._formatting import (
     draw_plot,
-    format_comparison,
     format_number,
     format_scores,
     format_table,
-    path_argument,
     print_section,
 )
 from neural.core.escape import shorten
+from neural.core.files import path_argument
 from neural.core.page_section import PageSection
+from neural.stats.comparisons import format_comparison
 from neural.stats.estimate import Estimate
 
 

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from neural.cli import _sweep_display
 from neural.core.errors import TaskError
 from neural.core.settings import SettingsError
 from neural.runs.errors import RunError
@@ -19,6 +18,7 @@ from neural.workflows.sweep import (
     open_sweep,
     run_sweep,
 )
+from neural.workflows.sweep_result import SweepResult
 from neural.workflows.sweep_trials import SweepSettings, expand_grid, read_sweep, reseed_trials
 from tests.sweeps import write_sweep
 
@@ -284,8 +284,8 @@ def test_points_are_compared_in_pairs_of_equal_seeds(sweep, scores, verdict):
     assert decided == verdict
     assert (p <= 0.05) == (verdict == "worse")
     assert difference.n == 2
-    assert f" {verdict} " in _sweep_display.format_sweep(sweep)
-    (first, second) = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["points"]
+    assert f" {verdict} " in repr(SweepResult(sweep))
+    (first, second) = SweepResult(sweep).to_dict()["points"]
     assert (first["against_best"], second["against_best"]["verdict"]) == (None, verdict)
 
 
@@ -296,9 +296,7 @@ def test_the_last_validation_is_shown_next_to_the_best(sweep):
     best = sweep.rank_points()[0]
     assert best.last_mean == pytest.approx(best.mean + 1)
     (header,) = [
-        line
-        for line in _sweep_display.format_sweep(sweep).splitlines()
-        if "against the best" in line
+        line for line in repr(SweepResult(sweep)).splitlines() if "against the best" in line
     ]
     assert header.split()[2:5] == ["valid/loss", "last", "seeds"]
 
@@ -315,9 +313,9 @@ def test_a_setting_with_a_failed_seed_is_not_selected(sweep, score):
     assert math.isnan(unstable.standard_error) and math.isnan(unstable.estimate_mean().low)
     (comparison,) = sweep.compare_with_best([stable, unstable])
     assert comparison.verdict == "undecided" and comparison.difference.value == math.inf
-    text = _sweep_display.format_sweep(sweep)
+    text = repr(SweepResult(sweep))
     assert "unstable: 1 of 2 seeds failed" in text and "1 of 2" in text
-    best, other = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["points"]
+    best, other = SweepResult(sweep).to_dict()["points"]
     assert (best["failed_seeds"], other["failed_seeds"]) == (0, 1)
 
 
@@ -329,7 +327,7 @@ def test_a_selected_setting_that_fails_with_fresh_seeds_is_named_unstable(sweep)
     confirmation = sweep.summarize_confirmation()
     assert math.isnan(confirmation.estimates[0].value)
     assert confirmation.comparison.difference.value == -math.inf
-    assert "selected, unstable: 3 of 3 seeds failed" in _sweep_display.format_sweep(sweep)
+    assert "selected, unstable: 3 of 3 seeds failed" in repr(SweepResult(sweep))
 
 
 def test_selection_of_the_best_and_its_optimism_are_reported(sweep):
@@ -341,13 +339,13 @@ def test_selection_of_the_best_and_its_optimism_are_reported(sweep):
     assert selection.optimism == pytest.approx(
         selection.noise_std * 0.5642 / math.sqrt(2), rel=1e-3
     )
-    text = " ".join(_sweep_display.format_sweep(sweep).split())
+    text = " ".join(repr(SweepResult(sweep)).split())
     assert "selected among 2" in text
     assert (
         "If all 2 were equal, the selected mean would be about 0.2957 below the true one "
         "(0.4 SD of a seed)" in text
     )
-    data = json.loads(_sweep_display.format_sweep(sweep, as_json=True))
+    data = SweepResult(sweep).to_dict()
     assert data["selection"]["selected_among"] == 2
     assert data["confirmation"] is None
 
@@ -357,7 +355,7 @@ def test_with_one_seed_the_optimism_of_the_selection_is_unknown(tmp_path):
     settings, experiment, trials = read_sweep(write_sweep(tmp_path, text))
     sweep = create_sweep(tmp_path / "runs", "rates", settings, experiment, trials)
     set_scores(sweep, 1.0, 2.0)
-    text = _sweep_display.format_sweep(sweep)
+    text = repr(SweepResult(sweep))
     assert "selected among 2 by its mean over 1 seed" in text
     assert "equal" not in text
 
@@ -402,9 +400,9 @@ def test_confirmation_trials_do_not_change_the_selection(sweep):
     )
     assert confirmation.comparison.difference.value == pytest.approx(-0.4)
     assert confirmation.seeds == (2, 3, 4)
-    text = _sweep_display.format_sweep(sweep)
+    text = repr(SweepResult(sweep))
     assert "confirmed with 3 seeds that were not used for selection, at the last validation" in text
-    data = json.loads(_sweep_display.format_sweep(sweep, as_json=True))["confirmation"]
+    data = SweepResult(sweep).to_dict()["confirmation"]
     assert data["score"] == "last validation"
     assert data["points"][0]["value"] == pytest.approx(1.5)
 
@@ -422,7 +420,7 @@ def test_a_sweep_of_one_setting_has_no_selection(tmp_path):
     )
     sweep = create_sweep(tmp_path / "runs", "rates", settings, experiment, trials)
     run_sweep(sweep, ScriptedRunner())
-    assert "selected" not in _sweep_display.format_sweep(sweep)
+    assert "selected" not in repr(SweepResult(sweep))
     with pytest.raises(RunError, match="nothing to confirm"):
         sweep.add_confirmation(3)
 
@@ -539,10 +537,10 @@ def test_folds_are_repetitions_of_a_point_with_a_corrected_interval(folded):
     assert math.isnan(estimates["valid/accuracy"].low)
     half_width = 4.302653 * math.sqrt(1 / 3 + 1 / 2)
     assert estimates["valid/loss"].high == pytest.approx(2 + half_width, rel=1e-5)
-    text = " ".join(_sweep_display.format_sweep(folded).split())
+    text = " ".join(repr(SweepResult(folded)).split())
     assert "Means over 3 of 3 folds" in text
     assert "Folds share training examples, so they are not independent" in text
-    points = json.loads(_sweep_display.format_sweep(folded, as_json=True))["points"]
+    points = SweepResult(folded).to_dict()["points"]
     assert points[0]["over_folds"]["valid/loss"]["value"] == 2.0
 
 

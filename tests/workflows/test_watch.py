@@ -10,6 +10,7 @@ from torch import nn
 
 import neural
 from neural.capture.watch import AttentionWarning
+from neural.core.errors import NeuralError
 from neural.runs.errors import RunError
 from tests.hugging_face_folders import build_gpt2, plant_previous_token_head, train_tokenizer
 
@@ -155,7 +156,7 @@ def test_an_example_that_does_not_exist_is_an_error(capture, tmp_path, example):
 
 
 def test_a_page_is_html(capture, tmp_path):
-    with pytest.raises(ValueError, match=r"heads.png: .* name it .*heads.html"):
+    with pytest.raises(NeuralError, match=r"heads.png: name it \.html"):
         capture.save(tmp_path / "heads.png")
 
 

@@ -10,13 +10,13 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence, Sized
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from neural.core.escape import escape_controls, escape_controls_keep_colours
-from neural.core.platform_support import quote_argument
+from neural.core.files import path_argument as path_argument
+from neural.core.files import relative_path as relative_path
 from neural.core.table import format_number, is_numeric
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from neural.core.page_section import PageSection
     from neural.core.result import Result
-    from neural.stats.estimate import Estimate
 
 STATE_COLOURS = {
     "running": "cyan",
@@ -50,17 +49,6 @@ LOG_SCALE_RATIO = 20
 def terminal_width() -> int:
     """Columns to use: those of the terminal, or 80 where the output is not a terminal."""
     return min(shutil.get_terminal_size((80, 24)).columns, MAX_WIDTH) if sys.stdout.isatty() else 80
-
-
-def relative_path(path: Path) -> Path:
-    """The path relative to the working directory if it lies below it, else unchanged."""
-    cwd = Path.cwd()
-    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
-
-
-def path_argument(path: Path) -> str:
-    """The relative path as an argument of a command that the user may paste into the shell."""
-    return quote_argument(str(relative_path(path)))
 
 
 def style_state(name: str) -> str:
@@ -135,23 +123,27 @@ def print_result(result: Result, *, as_json: bool = False) -> None:
 
 
 def print_section(section: PageSection) -> None:
-    """Print heading, text and table of a section; columns of numbers are right-aligned."""
+    """Print heading, text and table of a section."""
+    click.echo("\n".join(format_section_lines(section)))
+
+
+def format_section_lines(section: PageSection) -> list[str]:
+    """Heading, text and table of a section; columns of numbers are right-aligned."""
     # texts come from documents and run folders of others: no control character is printed
-    lines = escape_controls(section.text).split("\n") if section.text else []
+    texts = escape_controls(section.text).split("\n") if section.text else []
+    lines = []
     if section.title:
-        first_line = lines.pop(0) if lines else ""
-        heading = style_heading(escape_controls(section.title))
-        click.echo(f"{heading}  {first_line}".rstrip())
-    for line in lines:
-        click.echo(f"  {line}".rstrip())
+        first_line = texts.pop(0) if texts else ""
+        lines.append(f"{style_heading(escape_controls(section.title))}  {first_line}".rstrip())
+    lines += [f"  {line}".rstrip() for line in texts]
     rows = [
         [format_number(cell) if not isinstance(cell, str) else cell for cell in row]
         for row in section.table_rows
     ]
     if not rows:
-        return
+        return lines
     if section.text:
-        click.echo()
+        lines.append("")
     numeric_columns = [
         column for column in range(len(rows[0])) if all(is_numeric(row[column]) for row in rows)
     ]
@@ -160,25 +152,7 @@ def print_section(section: PageSection) -> None:
         column = list(section.table_head).index("state")
         for row in rows:
             row[column] = style_state(row[column])
-    click.echo("\n".join(format_table([*header_rows, *rows], right_aligned=numeric_columns)))
-
-
-def format_comparison(estimate: Estimate, verdict: str) -> str:
-    """A difference over pairs of seeds as a cell: `worse +0.12 (+0.03 … +0.21)`.
-
-    It is infinite or NaN if a seed failed; the verdict is then by ranks.
-    """
-    from neural.stats.estimate import MIN_INTERVAL_VALUES
-
-    if estimate.n and not math.isfinite(estimate.value):
-        return f"{verdict}, seeds failed"
-    if estimate.n < 2:
-        return f"{verdict} ({estimate.n or 'no'} shared seed)"
-    difference = f"{verdict} {estimate.format(signed=True)}"
-    if estimate.n < MIN_INTERVAL_VALUES:
-        return f"{difference} ({estimate.n} shared seeds)"
-    # all differences are equal if there is no interval
-    return difference if estimate.has_interval else f"{difference} in each of {estimate.n} seeds"
+    return [*lines, *format_table([*header_rows, *rows], right_aligned=numeric_columns)]
 
 
 def format_measure(value: float | None) -> str:

@@ -202,10 +202,11 @@ def _format_groups(letters: Sequence[str], groups: list[dict[str, Any]]) -> list
 
 
 def _format_verdict(comparison: dict[str, Any]) -> str:
+    from neural.stats.comparisons import format_comparison
     from neural.stats.estimate import Estimate
 
     estimate = Estimate.from_dict(comparison, n=comparison["seeds"])
-    return _formatting.format_comparison(estimate, comparison["verdict"])
+    return format_comparison(estimate, comparison["verdict"])
 
 
 def _format_windows(letters: Sequence[str], comparisons: list[dict[str, Any] | None]) -> list[str]:

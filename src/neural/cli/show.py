@@ -53,9 +53,9 @@ def command(run: str | None, measure: str | None, root: Path, as_json: bool) -> 
 
     path = select_run_or_sweep(run, root)
     if (path / TRIALS_FILE).exists():
-        from neural.cli._sweep_display import format_sweep
+        from neural.workflows.sweep_result import SweepResult
 
-        click.echo(format_sweep(open_sweep(path), as_json=as_json))
+        _formatting.print_result(SweepResult(open_sweep(path)), as_json=as_json)
         return
     with Run.open(path) as opened_run:
         data = describe_run(opened_run)

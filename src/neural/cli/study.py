@@ -167,10 +167,11 @@ def _print_report(sweep: Sweep, form: str) -> None:
 
 
 def _format_report(sweep: Sweep, report: StudyReport | None) -> list[str]:
-    from neural.cli._sweep_display import format_trials
+    from neural.cli._formatting import format_section_lines
     from neural.findings.findings import format_findings
+    from neural.workflows.sweep_result import build_trials_section
 
-    lines = format_trials(sweep)
+    lines = format_section_lines(build_trials_section(sweep))
     if report is None:
         return [*lines, "", "no trial is finished: nothing to report"]
     for group in report.groups:

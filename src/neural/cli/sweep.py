@@ -116,12 +116,13 @@ def _run_sweep(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from neural.cli._formatting import format_count, relative_path
+    from neural.cli._formatting import format_count, print_result, relative_path
     from neural.cli._run_selection import select_sweep
-    from neural.cli._sweep_display import format_sweep, run_with_progress, sigterm_as_interrupt
+    from neural.cli._sweep_display import run_with_progress, sigterm_as_interrupt
     from neural.core.errors import TaskError
     from neural.training.runners import registry
     from neural.workflows.sweep import count_points, create_sweep, open_sweep
+    from neural.workflows.sweep_result import SweepResult
     from neural.workflows.sweep_trials import read_sweep
 
     runner_type = registry.get(runner_name)
@@ -162,5 +163,5 @@ def _run_sweep(
                     err=True,
                 )
             exit_code = max(exit_code, run_with_progress(sweep, runner))
-    click.echo(format_sweep(sweep, as_json=as_json))
+    print_result(SweepResult(sweep), as_json=as_json)
     sys.exit(exit_code)

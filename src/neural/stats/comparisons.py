@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neural.stats.correlation import rank_values
-from neural.stats.estimate import ROUNDING_TOLERANCE, Estimate, format_number
+from neural.stats.estimate import MIN_INTERVAL_VALUES, ROUNDING_TOLERANCE, Estimate, format_number
 from neural.stats.means import estimate_mean
 
 ComparisonVerdict = Literal["better", "worse", "undecided"]
@@ -222,3 +222,19 @@ def adjust_p_values(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, p_values[index] * (len(order) - position)))
         adjusted[index] = largest
     return adjusted
+
+
+def format_comparison(estimate: Estimate, verdict: str) -> str:
+    """A difference over pairs of seeds as a cell: `worse +0.12 (+0.03 … +0.21)`.
+
+    It is infinite or NaN if a seed failed; the verdict is then by ranks.
+    """
+    if estimate.n and not math.isfinite(estimate.value):
+        return f"{verdict}, seeds failed"
+    if estimate.n < 2:
+        return f"{verdict} ({estimate.n or 'no'} shared seed)"
+    difference = f"{verdict} {estimate.format(signed=True)}"
+    if estimate.n < MIN_INTERVAL_VALUES:
+        return f"{difference} ({estimate.n} shared seeds)"
+    # all differences are equal if there is no interval
+    return difference if estimate.has_interval else f"{difference} in each of {estimate.n} seeds"
