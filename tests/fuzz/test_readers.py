@@ -108,7 +108,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "training/runners/forked.py": PROCESS,
     "workflows/ablate.py": USERS_TEXT,
     "workflows/copy_runs.py": "files that are copied and not parsed",
-    "workflows/debug.py": ("npy",),
     "workflows/doctor.py": OWN,
     "workflows/import_model.py": ("weights",),
     "training/load_task.py": ("experiment",),
