@@ -263,8 +263,10 @@ def test_long_inputs_are_measured_without_a_matrix_and_stored_in_part(tmp_path, 
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
 
 
-@pytest.mark.parametrize("name", ["Roberta", "Camembert", "XLMRoberta", "Longformer"])
-def test_inputs_of_the_roberta_family_are_cut_to_what_the_model_takes(name):
+@pytest.mark.parametrize(
+    "name", ["Roberta", "Camembert", "XLMRoberta", "Longformer", "MPNet", "Data2VecText"]
+)
+def test_inputs_of_models_that_count_from_padding_are_cut_to_what_the_model_takes(name):
     """Their configuration has two positions more: they count from the index of padding."""
     tokenizer = train_tokenizer()
     config = getattr(transformers, f"{name}Config")(
