@@ -68,6 +68,15 @@ def test_word_pieces_of_tokenizers():
     assert "repeated tokens" not in classes  # a class without targets is left out
 
 
+def test_bytes_of_sentence_pieces_are_characters():
+    texts = ["▁a", "<0x0A>", "<0x37>", "<0x41>", "<0xC3>", "<0x00>"]
+    inputs, targets = torch.tensor([[0, 0, 0, 0, 0]]), torch.tensor([[1, 2, 3, 4, 5]])
+    classes = find_token_classes(inputs, targets, texts)
+    assert classes["line ends"].tolist() == [[True, False, False, False, False]]
+    assert classes["digits"].tolist() == [[False, True, False, False, False]]
+    assert classes["capitals"].tolist() == [[False, False, True, False, False]]
+
+
 def test_without_texts_only_repeated_tokens_are_found():
     inputs, targets, _ = encode("abababab")
     assert list(find_token_classes(inputs, targets)) == ["repeated tokens"]

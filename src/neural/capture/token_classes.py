@@ -29,6 +29,8 @@ SPACE_MARKERS = re.compile("^[ĠĊ▁]")
 """Start of a word piece that stands for a space or line break (byte-level BPE, SentencePiece)."""
 CONTINUATION = "##"
 """Start of a word piece that continues a word (WordPiece)."""
+BYTE_TOKEN = re.compile("<0x([0-9A-F]{2})>")
+"""A byte that is no part of a known token (SentencePiece with byte fallback, Llama 2)."""
 
 
 def find_token_classes(
@@ -82,8 +84,17 @@ def find_repeated_pairs(
     return torch.zeros_like(is_repeated).scatter(1, order, is_repeated) & (targets >= 0)
 
 
+def decode_byte_token(token: str) -> str:
+    """`<0x0A>` as a line break; any other token, and a part of a character, as it is."""
+    match = BYTE_TOKEN.fullmatch(token)
+    character = chr(int(match[1], 16)) if match else ""
+    is_text = character in ("\n", "\t") or (character.isascii() and character.isprintable())
+    return character if character and is_text else token
+
+
 def _read_token(text: str) -> str:
     """The text of a token, with a space for the markers of tokenizers."""
+    text = decode_byte_token(text)
     if text.startswith(CONTINUATION) and len(text) > len(CONTINUATION):
         return text.removeprefix(CONTINUATION)
     return SPACE_MARKERS.sub(lambda match: "\n" if match[0] == "Ċ" else " ", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
+from neural.capture.token_classes import decode_byte_token
 from neural.tasks._text_generator import CharacterTokenizer
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def _read_token(token: str) -> str:
 
     A part of a character, or a control character, stays as the tokenizer writes it.
     """
+    if (character := decode_byte_token(token)) != token:
+        return character
     try:
         text = bytes(BYTES_OF_CHARACTERS[character] for character in token).decode()
     except (KeyError, UnicodeDecodeError):
