@@ -4,7 +4,8 @@ import math
 
 import torch
 import transformers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
 
 TEXTS = [
     "the cat sat on the mat and the dog sat on the rug",
@@ -22,8 +23,6 @@ def train_tokenizer(*, pair_template=False):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     tokenizer.train_from_iterator(TEXTS, trainers.WordLevelTrainer(special_tokens=special))
     if pair_template:
-        from tokenizers.processors import TemplateProcessing
-
         tokenizer.post_processor = TemplateProcessing(
             single="[CLS] $A [SEP]",
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -35,6 +34,35 @@ def train_tokenizer(*, pair_template=False):
         unk_token="[UNK]",
         cls_token="[CLS]",
         sep_token="[SEP]",
+    )
+
+
+def build_sentence_pieces(*pieces):
+    """A tokenizer of letters and pieces as of Llama 2: `▁` before every text, bytes for the rest."""
+    letters = sorted({letter for text in [*TEXTS, *pieces] for letter in text} | {"▁", "."})
+    single = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *letters]
+    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys([*single, *pieces]))}
+    merges = [
+        (piece[:cut], piece[cut:])
+        for piece in pieces
+        for cut in range(1, len(piece))
+        if piece[:cut] in vocabulary and piece[cut:] in vocabulary
+    ]
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
 
 

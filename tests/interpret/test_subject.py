@@ -6,7 +6,13 @@ import torch
 from neural.core.errors import TaskError
 from neural.interpret.subject import Subject, load_subject
 from neural.tasks._text_generator import CharacterTokenizer
-from tests.hugging_face_folders import build_gpt2, build_t5, save_folder, train_tokenizer
+from tests.hugging_face_folders import (
+    build_gpt2,
+    build_sentence_pieces,
+    build_t5,
+    save_folder,
+    train_tokenizer,
+)
 from tests.programs import TRANSLATOR
 from tests.written_runs import CHARACTERS, write_run
 
@@ -60,6 +66,34 @@ def test_an_answer_is_tokenized_after_its_context(tokenizer):
     assert model.label(model.encode_next([4, 5], "sat")) == ["sat"]
     with pytest.raises(TaskError, match="not in the vocabulary"):
         model.encode_next("the cat", "zebra")
+
+
+@pytest.mark.parametrize(
+    ("answer", "token"),
+    [
+        ("ved", "ved"),
+        (".", "."),
+        ("e", "e"),  # alone it is " e"
+        (" e", " e"),
+        (" on", " on"),
+        ("on", " on"),  # not one token without the blank
+        ("ve", "ve"),  # "lo" and "ve" are one token together
+        ("\n", "\n"),
+    ],
+)
+def test_an_answer_of_sentence_pieces_is_the_token_that_was_written(answer, token):
+    pieces = ("ve", "ved", "▁e", "▁l", "▁lo", "▁love", "▁o", "▁on")
+    model = Subject("tiny", torch.nn.Identity(), build_sentence_pieces(*pieces))
+    context = "the cat lo"
+    for before in (context, model.encode(context)):
+        assert model.label(model.encode_next(before, answer)) == [token]
+
+
+def test_a_context_that_is_half_a_character_has_answers_too():
+    model = Subject("tiny", torch.nn.Identity(), build_sentence_pieces("ve", "ved"))
+    half = model.encode("the ü")[:-1]
+    assert model.label(half)[-1] == "<0xC3>"
+    assert model.label(model.encode_next(half, "ved")) == ["ved"]
 
 
 def test_ids_outside_the_vocabulary_are_named(tokenizer):

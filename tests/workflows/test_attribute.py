@@ -21,7 +21,12 @@ from tests.capture.attribution_models import (
     read_logits,
 )
 from tests.circuits import build_induction, build_tokenizer, format_tokens
-from tests.hugging_face_folders import POSITIONS, build_gpt2, train_tokenizer
+from tests.hugging_face_folders import (
+    POSITIONS,
+    build_gpt2,
+    build_sentence_pieces,
+    train_tokenizer,
+)
 from tests.written_runs import CHARACTERS, write_run
 
 
@@ -227,6 +232,25 @@ def test_a_position_of_a_class_is_that_which_the_model_reads():
     np.testing.assert_allclose(named.head_rows["value_weighted"][1], maps[1][0, :, 0])
     with pytest.raises(TaskError, match="class is read from position 0; leave the position out"):
         attribute(model, draw_ids(batch=1), position=3)
+
+
+def test_answers_of_sentence_pieces_follow_the_input():
+    tokenizer = build_sentence_pieces("ve", "ved", "▁e", "▁l", "▁lo")
+    model = build_gpt2(tokenizer)
+    text = "the cat lo"
+    for answer, shown in (("ved", "ved"), (".", "."), ("e", "e")):
+        result = attribute(
+            model, text, tokenizer=tokenizer, answer=answer, against=" e", methods=["attention"]
+        )
+        assert result.answer.text == shown and result.against.text == " e"
+        assert any("logit of “␣e”" in note for note in result.notes)
+    # after the first "t", the answer is not what follows the whole input
+    early = attribute(
+        model, text, tokenizer=tokenizer, answer="e", position=2, methods=["attention"]
+    )
+    assert early.answer.text == "e" and early.tokens == ["<s>", " ", "t"]
+    with pytest.raises(NeuralError, match="2 tokens, “␣” “c”: an answer is one token"):
+        attribute(model, text, tokenizer=tokenizer, answer=" c")
 
 
 def test_no_reason_is_given_twice():

@@ -31,7 +31,7 @@ from neural.core.errors import TaskError
 from neural.core.registry import UnknownNameError
 from neural.interpret.foreign_models import TargetError, find_first_line, load_foreign_model
 from neural.interpret.objectives import ScoredModel
-from neural.interpret.tokens import encode_text, is_hugging_face, label_ids
+from neural.interpret.tokens import encode_answer, encode_text, label_ids
 from neural.nn.build import NetworkModule, accepts_any_length
 from neural.nn.lazy_torch import torch
 from neural.runs.errors import RunError
@@ -225,21 +225,9 @@ class Subject:
         return encode_text(self._need_tokenizer(), text)
 
     def encode_next(self, context: str | Sequence[int], text: str) -> list[int]:
-        """Token ids of a text that follows a context.
-
-        Tokenizers treat a blank in the middle of a text unlike one at its beginning, so both are
-        encoded together if that keeps the tokens of the context.
-        """
+        """Token ids of a text that follows a context."""
         tokenizer = self._need_tokenizer()
-        ids = encode_text(tokenizer, text, special_tokens=False)
-        if is_hugging_face(tokenizer) and isinstance(context, str):
-            # a word alone is written without the blank before it, too
-            start = encode_text(tokenizer, context, special_tokens=False)
-            for joined in (context + text, f"{context} {text}"):
-                both = encode_text(tokenizer, joined, special_tokens=False)
-                if len(both) > len(start) and both[: len(start)] == start:
-                    ids = both[len(start) :]
-                    break
+        ids = encode_answer(tokenizer, context, text)
         unknown = getattr(tokenizer, "unk_token_id", None)
         if unknown is not None and unknown in ids:
             raise TaskError(f"`{text}` is not in the vocabulary of {self.name}")

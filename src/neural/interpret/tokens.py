@@ -6,9 +6,11 @@ Every tokenizer has `encode` and a way back; one of Hugging Face also names its 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neural.capture.token_classes import decode_byte_token
+from neural.nn.lazy_torch import torch
 from neural.tasks._text_generator import CharacterTokenizer
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ BYTES_OF_CHARACTERS = {chr(byte): byte for byte in _VISIBLE_BYTES} | {
     chr(256 + index): byte for index, byte in enumerate(_OTHER_BYTES)
 }
 """The character that byte-level tokenizers (GPT-2, Llama 3, SmolLM2) write for a byte → the byte."""
+
+NEUTRAL_CONTEXT = "\n"
+"""A context for answers that merge with the last token of their own: "ve" after "lo" is `love`."""
 
 
 def is_hugging_face(tokenizer: Any) -> bool:
@@ -37,6 +42,44 @@ def encode_text(tokenizer: Any, text: str, *, special_tokens: bool = True) -> li
     else:
         ids = tokenizer.encode(text)
     return [int(token) for token in getattr(ids, "ids", ids)]
+
+
+def encode_answer(tokenizer: Any, context: str | Sequence[int], text: str) -> list[int]:
+    """Token ids of a text that follows a context.
+
+    A tokenizer writes a text after a context unlike the same text alone: "ved" after "lo" is `ved`,
+    and alone it is `▁ved` for one that puts a blank before every text (SentencePiece: Llama 2,
+    Mistral). So both are encoded together, wherever that keeps the tokens of the context. Of several
+    readings, such as with and without a blank before a word, the first of these: a token whose text
+    is this one; one token; one without unknown tokens; any.
+    """
+    if not is_hugging_face(tokenizer):
+        return encode_text(tokenizer, text)
+    readings = list(_iter_readings(tokenizer, context, text))
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    known = [ids for ids in readings if unknown not in ids]
+    single = [ids for ids in known if len(ids) == 1]
+    exact = [ids for ids in single if label_ids(tokenizer, torch.tensor([ids])) == [[text]]]
+    return next(iter([*exact, *single, *known, *readings]))
+
+
+def _iter_readings(tokenizer: Any, context: str | Sequence[int], text: str) -> Iterator[list[int]]:
+    """Ids of the text after the context, after a neutral one, and alone."""
+    ids, written = None, context
+    if not isinstance(written, str):
+        special = set(tokenizer.all_special_ids)
+        first = next((i for i, token in enumerate(context) if token not in special), len(context))
+        ids = [int(token) for token in list(context)[first:]]
+        written = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+    for before in (written, NEUTRAL_CONTEXT):
+        start = encode_text(tokenizer, before, special_tokens=False)
+        if before is written and ids is not None and start != ids:
+            continue  # decoding has lost something, such as half a character
+        for joined in (before + text, f"{before} {text}"):
+            both = encode_text(tokenizer, joined, special_tokens=False)
+            if len(both) > len(start) and both[: len(start)] == start:
+                yield both[len(start) :]
+    yield encode_text(tokenizer, text, special_tokens=False)
 
 
 def label_ids(tokenizer: Any, ids: Tensor) -> list[list[str]]:

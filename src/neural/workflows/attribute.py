@@ -51,7 +51,12 @@ from neural.interpret.subject import MODEL_ERRORS, Subject, load_subject
 from neural.nn.lazy_torch import torch
 from neural.runs.find import DEFAULT_RUNS_DIR
 from neural.stats.means import estimate_mean
-from neural.workflows.attribution_result import Answer, AttributionResult, Faithfulness
+from neural.workflows.attribution_result import (
+    Answer,
+    AttributionResult,
+    Faithfulness,
+    quote_token,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -173,8 +178,13 @@ class _Session:
         values = logits[index] if is_sequence else logits
         log_probabilities = values.double().log_softmax(-1)
         predicted_id = int(values.argmax())
-        answer_id = predicted_id if answer is None else self._find_answer(answer, len(values))
-        against_id = None if against is None else self._find_answer(against, len(values))
+        # a causal model predicts the next token, and a masked one that of the position itself
+        context = tokens[: index + self.is_causal].tolist()
+        answer_id, against_id = (
+            None if value is None else self._find_answer(value, len(values), context)
+            for value in (answer, against)
+        )
+        answer_id = predicted_id if answer_id is None else answer_id
         if against_id == answer_id:
             raise AttributionError("answer and against are the same: their difference is 0")
 
@@ -200,7 +210,8 @@ class _Session:
         if against_id is not None:
             notes.append(
                 "parts and the effects of removed heads are of the difference to the logit of "
-                f"“{self._label_answer(against_id)}”, scores of source positions of the answer alone"
+                f"{quote_token(self._label_answer(against_id))}, scores of source positions of the "
+                "answer alone"
             )
         attribution, reason = self._attribute(tracing, index, answer_id, against_id)
         missing: dict[str, list[str]] = {}
@@ -366,8 +377,8 @@ class _Session:
             )
         return position % length
 
-    def _find_answer(self, answer: str | int, count: int) -> int:
-        """The id of an answer that is given as text or id."""
+    def _find_answer(self, answer: str | int, count: int, context: Sequence[int]) -> int:
+        """The id of an answer that is given as text or id; `context`: the tokens before it."""
         if isinstance(answer, int):
             if not 0 <= answer < count:
                 raise AttributionError(f"answer {answer} does not exist: ids are 0 to {count - 1}")
@@ -378,22 +389,23 @@ class _Session:
             if answer in by_name:
                 return by_name[answer]
             if answer.isdecimal():
-                return self._find_answer(int(answer), count)
+                return self._find_answer(int(answer), count, context)
             known = ", ".join(by_name) or f"0 to {count - 1}"
             raise AttributionError(f"`{answer}` is not a class: {known}")
         if self.subject.tokenizer is None:
             if answer.isdecimal():
-                return self._find_answer(int(answer), count)
+                return self._find_answer(int(answer), count, context)
             raise AttributionError(
                 f"{self.subject.name} has no tokenizer: give the answer as a token id"
             )
-        ids = self.subject.encode_next(self.rows[0].tolist(), answer)
+        ids = self.subject.encode_next(context, answer)
         if len(ids) != 1:
+            texts = " ".join(map(quote_token, self.subject.label(ids)))
             raise AttributionError(
-                f"`{answer}` is {len(ids)} tokens: an answer is one token, such as "
-                f"`{self.subject.label(ids[:1])[0] if ids else 'a'}`"
+                f"`{answer}` is {len(ids)} tokens"
+                + (f", {texts}: an answer is one token, such as the first" if ids else "")
             )
-        return self._find_answer(ids[0], count)
+        return self._find_answer(ids[0], count, context)
 
     def _label_answer(self, token: int) -> str:
         if not self.is_sequence:
