@@ -53,7 +53,7 @@ class OutputProjection:
     module: nn.Module
     weight: Float[Tensor, "H D E"]
     """Rows of the matrix by head."""
-    bias: Float[Tensor, " E"]
+    bias: Float[Tensor, " E"] | None
     written: Tensor
     """The tensor that the projection returned in the traced run: the bias and all heads."""
     is_called: bool = True
@@ -79,7 +79,8 @@ class LogitAttribution:
     The parts are: each term that the model adds to its residual stream before the first attention
     (embedding, positions); each head through the output projection; the bias of each output
     projection; each other term (MLP, with its bias); and a constant: bias of the final norm and of
-    the unembedding. The final norm is linear because its scale is that of this run.
+    the unembedding. A model without these biases has no such parts. The final norm is linear
+    because its scale is that of this run.
     """
 
     parts: list[LogitPart]
@@ -179,9 +180,11 @@ class AttentionTracing:
                 LogitPart(f"L{layer} h{head}", "head", by_source[:, head].sum(-1))
                 for head in range(by_source.shape[1])
             ]
-            bias = count * (self.projection(layer).bias * direction).sum((1, 2)).cpu().numpy()
-            parts.append(LogitPart(f"L{layer} bias", "attention bias", bias))
-        parts.append(LogitPart("constant", "constant", constant.cpu().numpy()))
+            if (bias := self.projection(layer).bias) is not None:
+                values = count * (bias * direction).sum((1, 2)).cpu().numpy()
+                parts.append(LogitPart(f"L{layer} bias", "attention bias", values))
+        if stream.readout.has_constant:
+            parts.append(LogitPart("constant", "constant", constant.cpu().numpy()))
         missing = [layer for layer in range(len(self.outputs)) if layer not in heads]
         if missing:
             raise AttributionError(
@@ -325,7 +328,7 @@ def _read_projection(call: ModuleCall, layer: LayerOutputs) -> OutputProjection 
     if isinstance(call.module, nn.MultiheadAttention):
         inner = call.module.out_proj
         matrix, bias = inner.weight.detach().double().T, inner.bias
-        bias = matrix.new_zeros(matrix.shape[1]) if bias is None else bias.detach().double()
+        bias = None if bias is None else bias.detach().double()
         weight = matrix.unflatten(0, (heads, width))
         return OutputProjection(call.path, inner, weight, bias, call.output, is_called=False)
     parameter = next(call.module.parameters(), call.input)
@@ -335,6 +338,8 @@ def _read_projection(call: ModuleCall, layer: LayerOutputs) -> OutputProjection 
         matrix = (call.module(identity) - zero_output).double()
         bias = zero_output[0].double()
     expected = call.input.double().flatten(0, -2) @ matrix + bias
+    if getattr(call.module, "bias", None) is None and not bool(bias.any()):
+        bias = None
     error = float((expected - call.output.double().flatten(0, -2)).abs().max())
     if error > MATCH_TOLERANCE * max(1.0, float(expected.abs().max())):
         return None

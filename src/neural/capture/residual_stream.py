@@ -102,6 +102,14 @@ class Readout:
         """Whether there are logits at every position."""
         return self.logits.ndim == 3
 
+    @property
+    def has_constant(self) -> bool:
+        """Whether the final norm or the unembedding has a bias."""
+        return any(
+            bias is not None
+            for bias in (self.bias, self.norm and getattr(self.norm.module, "bias", None))
+        )
+
     def directions(
         self, positions: Int[Tensor, " B"], answers: Int[Tensor, " B"], against: Tensor | None
     ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, " B"]]:
