@@ -7,7 +7,13 @@ import torch
 from neural.capture.attribution import trace_attention
 from neural.capture.residual_stream import AttributionError
 from neural.capture.rollout import iter_rollouts
-from neural.interpret.explanations import METHODS, check_methods, explain, weigh_positions
+from neural.interpret.explanations import (
+    METHODS,
+    check_methods,
+    compute_answer_gradients,
+    explain,
+    weigh_positions,
+)
 from neural.interpret.subject import load_subject
 from tests.capture.attribution_models import (
     PAD,
@@ -95,6 +101,33 @@ def test_classes_are_explained_by_the_mean_over_positions():
     scores = explain(load_subject(model), tokens, position=8, answer=3, methods=["attention"])
     weights = trace_attention(model, tokens[None]).weights(1)[0].numpy()
     np.testing.assert_allclose(scores["attention"], weights.mean(axis=(0, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mean", "BERT", "own"])
+def test_a_gradient_rollout_keeps_the_identity_of_a_single_position_only(name):
+    """Of a mean it would be 1/T at every position, more than all that attention adds."""
+    if name == "BERT":
+        model, tokens, read = build_sequence_classifier(name), torch.tensor(TOKENS), 0
+    else:
+        model = build_classifier() if name == "mean" else build_own()
+        tokens, read = draw_ids(batch=1)[0], -1
+    subject = load_subject(model)
+    tracing = trace_attention(model, subject.build_probe(tokens[None], last=False))
+    position = len(tokens) - 1
+    scores = explain(
+        subject, tokens, position=position, answer=1, methods=["gradient_rollout"], tracing=tracing
+    )["gradient_rollout"]
+    gradients = compute_answer_gradients(subject, tokens, position, 1, tracing)
+    added = np.zeros((len(tokens), len(tokens)))  # R − I, from the first layer to the last
+    for layer, gradient in enumerate(gradients):
+        maps = tracing.weights(layer)[0].double().numpy()
+        used = np.maximum(maps * gradient[0], 0).mean(0)
+        added = added + used + used @ added
+    identity = np.eye(len(tokens))
+    expected = added.mean(0) if name == "mean" else (added + identity)[read]
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-12)
+    if name == "mean":
+        assert scores.min() < 0.8 * scores.max()
 
 
 class MeanOfTokens(torch.nn.Module):

@@ -283,6 +283,10 @@ def _score_gradients(
     if name == "gradient_rollout":
         relevance = rollout_gradients(maps, [gradient[0] for gradient in gradients])
         assert read is not None
-        return read @ relevance
+        # The rollout starts with the identity: a position has itself. Where one position is read,
+        # that is the token whose own stream gives the answer. Where many are, it is the weight with
+        # which each is read, which is about the same for all and much more than what they attend to.
+        is_one = np.count_nonzero(read) == 1
+        return read @ relevance - (0 if is_one else read)
     products = [layer * gradient[0] for layer, gradient in zip(maps, gradients, strict=True)]
     return np.sum([product.sum(axis=(0, 1)) for product in products], axis=0)
