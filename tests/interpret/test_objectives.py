@@ -101,6 +101,16 @@ def test_the_similarity_of_two_texts_is_attributed_to_tokens_and_heads(encoder):
         changed = float(cosine_similarity(embed(model, tokenizer, first), reference, dim=0))
     assert result.removed_heads[1, 1] == pytest.approx(clean - changed, abs=1e-5)
     assert result.to_dict()["answer"]["probability"] is None
+    measured = neural.attribute(
+        model,
+        [first, second],
+        tokenizer=tokenizer,
+        objective="cosine",
+        faithfulness=True,
+        methods=["attention"],
+    )
+    # cosine takes two inputs, and more tokens are still one prediction
+    assert measured.notes[-1] == "faithfulness of one prediction has no interval"
     with pytest.raises(TaskError, match="has a score of the input"):
         neural.attribute(model, first, tokenizer=tokenizer, objective="norm", position=0)
     with pytest.raises(TaskError, match="cosine compares two inputs"):

@@ -151,8 +151,21 @@ def test_a_class_is_explained_on_several_inputs():
     assert result.answer.text == f"class {result.answer.id}"
     assert result.faithfulness["direct"].gain.n == 3
     assert sum(result.parts.values()) == pytest.approx(result.answer.logit, abs=1e-4)
+    single = attribute(model, rows[:1], faithfulness=True, methods=["attention"])
+    # a longer input has one class, too
+    assert single.notes[-1] == "faithfulness of one prediction has no interval: give several inputs"
     again = attribute(model, rows, answer="2", methods=["attention"])
     assert again.answer.id == 2
+
+
+def test_a_causal_model_has_an_interval_with_a_longer_input():
+    model, ids = build_own(), draw_ids(batch=1)[0].tolist()
+    options = {"faithfulness": True, "methods": ["attention"]}
+    note = "faithfulness of one prediction has no interval"
+    short = attribute(model, ids[:4], **options)
+    assert short.notes[-1] == f"{note}: give a longer input, or several"
+    assert attribute(model, ids, **options).faithfulness["attention"].gain.n > 1
+    assert attribute(model, ids, examples=1, **options).notes[-1] == note  # as asked for
 
 
 def test_post_norm_networks_keep_what_they_allow():

@@ -300,10 +300,18 @@ class _Session:
         result.faithfulness.update(faithfulness)
         result.examples.extend(measured)
         if len(measured) == 1:
-            result.notes.append(
-                "faithfulness of one prediction has no interval: give a longer input, or several"
-            )
+            advice = self._advise_more_predictions() if count > 1 else ""
+            result.notes.append(f"faithfulness of one prediction has no interval{advice}")
         return result
+
+    def _advise_more_predictions(self) -> str:
+        """What gives more predictions of this model than one; empty if nothing does."""
+        if self.is_causal:
+            return ": give a longer input, or several"
+        takes_one = (
+            isinstance(self.subject.model, ScoredModel) and self.subject.model.name == "cosine"
+        )
+        return "" if takes_one else ": give several inputs"
 
     def _create_scorer(self, position: int, answer: int) -> Callable[[Tensor], np.ndarray]:
         return lambda variants: score_variants(self.subject, variants, position, answer)
