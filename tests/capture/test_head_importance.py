@@ -365,6 +365,23 @@ def test_progress_counts_to_the_end():
     )
     assert len(importance.pairs) == 36
     assert progress[-1][0] == progress[-1][1] and progress == sorted(progress)
+    assert len({total for _, total in progress}) == 1  # pairs are counted from the beginning
+
+
+def test_progress_is_not_at_its_end_before_the_pairs_of_many_heads():
+    progress, batch = [], {"x": torch.randint(VOCABULARY, (12, LENGTH))}
+    importance = measure_head_importance(
+        RedundantHeads(),
+        answer_losses,
+        [batch],
+        method="zero",
+        on_progress=lambda *count: progress.append(count),
+    )
+    totals = [total for _, total in progress]
+    assert progress[-1] == (totals[-1], totals[-1]) and len(importance.pairs) < 40
+    # candidates of several kinds may be the same pair, so that there are fewer than planned
+    assert totals == sorted(totals, reverse=True) and totals[0] <= totals[-1] + 30
+    assert all(done < total for done, total in progress[:-1])
 
 
 def spoil(model):

@@ -216,7 +216,7 @@ class _Measurement:
         self.pattern: Intervention | None = None
         self.means: list[Tensor] = []
         """Mean output of each head, by layer: (1, H, 1, D)."""
-        self.done = self.total = 0
+        self.done = self.total = self.planned_pairs = 0
 
     def _select_heads(self, heads: Heads | None) -> list[LayerHead]:
         counts = self.replay.heads
@@ -239,7 +239,8 @@ class _Measurement:
 
     def run(self, *, with_pairs: bool) -> HeadImportance:
         """Unchanged passes, then all removals of each chunk, then pairs."""
-        self.total = len(self.chunks) * (1 + len(self.selected))
+        self.planned_pairs = self._plan_pairs() if with_pairs else 0
+        self.total = len(self.chunks) * (1 + len(self.selected) + self.planned_pairs)
         self.on_progress(0, self.total)
         if self.method == "pattern":
             self.pattern = self._build_pattern()
@@ -286,6 +287,13 @@ class _Measurement:
             pairs=pairs,
             notes=tuple(self.notes),
         )
+
+    def _plan_pairs(self) -> int:
+        """Number of pairs that will be measured, or the largest possible one of candidates."""
+        every = math.comb(len(self.selected), 2)
+        if len(self.selected) <= MAX_HEADS_ALL_PAIRS:
+            return every
+        return min(every, 2 * math.comb(TOP_HEADS, 2) + MAX_OVERLAP_PAIRS)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -470,7 +478,8 @@ class _Measurement:
                 how = f"on every {SELECTION_STRIDE}th example and measured on the others"
             pairs = self._choose_pairs(clean_passes, sums[..., is_selecting], is_selecting)
             self.notes.append(f"{len(pairs)} pairs of heads were chosen {how}")
-        self.total += len(pairs) * len(self.chunks)
+        # candidates of several kinds may be the same pair
+        self.total -= (self.planned_pairs - len(pairs)) * len(self.chunks)
         both = np.zeros((len(pairs), self.examples))
         index = {pair: position for position, pair in enumerate(pairs)}
         for chunk, clean in zip(self.chunks, clean_passes, strict=True):
