@@ -12,9 +12,9 @@ MEASURES = "tests/contract/test_measures.py::"
 LOOK_FAULTS = (
     Fault(
         "a uniform head counts as local",
-        "findings/head_roles.py:_excess_mass",
-        "(mass - expected) / (1 - expected)",
-        "mass",
+        "findings/head_roles.py:MassSums.score_excess",
+        "(self.mass / self.rows - expected) / (1 - expected)",
+        "self.mass / self.rows",
         (DIAGNOSES + "test_roles_from_maps",),
     ),
     Fault(

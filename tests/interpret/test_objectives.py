@@ -76,6 +76,21 @@ def test_roles_beside_an_objective_are_those_of_watch_on_the_same_texts(encoder,
     )
 
 
+@pytest.mark.parametrize("objective", ["norm", "cosine"])
+def test_roles_are_those_of_all_lines(encoder, objective):
+    tokenizer = train_tokenizer(pair_template=True)
+    model = plant_delimiter_head(encoder[0], tokenizer)
+    long = "the cat sat on the mat and the dog sat on a mat and a rug"
+    texts = ["a cat"] * 10 + [long] * 10  # the first ones alone are too short for roles
+    lines = [f"{text}\t{text}" for text in texts] if objective == "cosine" else texts
+    result = neural.ablate(
+        model, "\n".join(lines), tokenizer=tokenizer, objective=objective, pairs=False
+    )
+    assert result.roles[0, 0] == "delimiter"
+    watched = neural.watch(model, texts, tokenizer=tokenizer)
+    assert result.roles.tolist() == watched.head_roles().tolist()
+
+
 def first_state_losses(model, batch):
     """A loss of a user."""
     return model(**batch).last_hidden_state[:, 0, 0] ** 2

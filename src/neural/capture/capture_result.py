@@ -56,6 +56,8 @@ class RowMeans(NamedTuple):
 
     values: torch.Tensor
     """One number per head, (H,), or one number for a measure of all heads together, ()."""
+    counts: torch.Tensor
+    """Number of rows that count, of the same shape: weights for a mean over several calls."""
     halves: list[torch.Tensor]
     """The same on the even and on the odd examples; empty if there is only one example."""
 
@@ -114,6 +116,13 @@ class CapturedCall:
                 for name in names
             }
         return {name: means.values.cpu().numpy() for name, means in self._measure(names).items()}
+
+    def count_rows(self) -> dict[str, Float[np.ndarray, " H"]]:
+        """Number of rows of which each of `measures` is the mean."""
+        if self.attention is None:
+            return {name: np.zeros(values.shape) for name, values in self.measures.items()}
+        means = self._measure(list(self.measures))
+        return {name: row_means.counts.cpu().numpy() for name, row_means in means.items()}
 
     def _measure(self, names: Sequence[str]) -> dict[str, RowMeans]:
         """Means over the rows; cached with the call."""
@@ -373,7 +382,10 @@ def _average_rows(rows: Mapping[str, torch.Tensor]) -> dict[str, RowMeans]:
         for start in ((0, 1) if batch > 1 else ())
     ]
     return {
-        name: RowMeans(values, [half[name] for half in halves]) for name, values in means.items()
+        name: RowMeans(
+            values, (~rows[name].isnan()).sum(dim=(0, -1)), [half[name] for half in halves]
+        )
+        for name, values in means.items()
     }
 
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from neural.capture.map_encoding import add_map_location, decode_real_rows, to_shares
 from neural.findings.record import Record
-from neural.findings.run_loading import MissingDataError, finite_mean, load_measure
+from neural.findings.run_loading import MissingDataError, load_measure
 from neural.runs.run_reader import ROLES_PREFIX
 from neural.stats.change_points import estimate_last_level, find_onset
 
@@ -422,73 +422,175 @@ def _find_delimiters(maps: np.ndarray, texts: Sequence[str], keys: int) -> np.nd
 
 def score_layer(rows: MapRows) -> Iterator[tuple[str, np.ndarray]]:
     """Yield (role, score [head]) of one layer."""
-    maps = rows.weights
-    yield TOO_SHORT, np.full(len(maps), float(rows.length < MIN_ROLE_POSITIONS))
+    return sum_rows(rows).score()
+
+
+@dataclass(frozen=True)
+class MassSums:
+    """Mass on some keys, summed over the rows that also see other keys."""
+
+    mass: np.ndarray
+    """[head]."""
+    expected: float
+    """That of a uniform head."""
+    rows: int
+
+    def __add__(self, other: MassSums) -> MassSums:
+        return MassSums(
+            self.mass + other.mass, self.expected + other.expected, self.rows + other.rows
+        )
+
+    def score_excess(self) -> np.ndarray:
+        """Mean mass beyond a uniform head's, [head].
+
+        Rescaled: 0 for a uniform head or less, 1 if all mass is on these keys.
+        """
+        if not self.rows:
+            return np.full(len(self.mass), np.nan)
+        expected = self.expected / self.rows
+        return np.clip((self.mass / self.rows - expected) / (1 - expected), 0, 1)
+
+
+@dataclass(frozen=True)
+class PatternSums:
+    """Sums over the rows that see more than one key."""
+
+    rows: int
+    entropy: np.ndarray
+    """Relative entropy of each head, [head], of `entropy_rows` rows."""
+    entropy_rows: np.ndarray
+    mass_by_distance: np.ndarray
+    """[head, distance of key from query]; the last head is a uniform one, the middle is 0."""
+    rows_by_distance: np.ndarray
+    """Rows that see a key at this distance."""
+    local: MassSums
+    delimiters: MassSums | None
+    """None if the texts of the keys are not known."""
+    delimiter_count: int
+
+    def __add__(self, other: PatternSums) -> PatternSums:
+        first, second = self.delimiters, other.delimiters
+        return PatternSums(
+            self.rows + other.rows,
+            self.entropy + other.entropy,
+            self.entropy_rows + other.entropy_rows,
+            _add_centered(self.mass_by_distance, other.mass_by_distance),
+            _add_centered(self.rows_by_distance, other.rows_by_distance),
+            self.local + other.local,
+            None if first is None or second is None else first + second,
+            self.delimiter_count + other.delimiter_count,
+        )
+
+    def score_positional(self) -> np.ndarray:
+        """Mean mass at one distance of key from query, beyond a uniform head's, [head].
+
+        The largest over all distances; rescaled as `MassSums.score_excess`.
+        """
+        # distances that most queries can attend to
+        is_common = (self.rows_by_distance >= self.rows / 2) & (self.rows_by_distance > 0)
+        if not is_common.any():
+            return np.zeros(len(self.mass_by_distance) - 1)
+        *means, expected = self.mass_by_distance[:, is_common] / self.rows_by_distance[is_common]
+        excess = [(mean - expected) / np.maximum(1 - expected, 1e-9) for mean in means]
+        return np.clip([head_excess.max() for head_excess in excess], 0, 1)
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Sums over rows of one layer, from which the roles of its heads are scored.
+
+    The sums of several batches are added. That gives the scores of all examples together, which a
+    mean of scores would not: the distance of a positional head is the same in all of them.
+    """
+
+    heads: int
+    rows: int
+    lengths: float
+    """Sum over rows of the length of their example."""
+    patterns: PatternSums | None
+    """None if positions are not known."""
+
+    def __add__(self, other: RowSums) -> RowSums:
+        first, second = self.patterns, other.patterns
+        return RowSums(
+            self.heads,
+            self.rows + other.rows,
+            self.lengths + other.lengths,
+            None if first is None or second is None else first + second,
+        )
+
+    def score(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield (role, score [head])."""
+        length = self.lengths / max(1, self.rows)
+        yield TOO_SHORT, np.full(self.heads, float(length < MIN_ROLE_POSITIONS))
+        patterns = self.patterns
+        if patterns is None or not patterns.rows:
+            return
+        count = np.maximum(patterns.entropy_rows, 1)
+        yield "uniform", np.where(patterns.entropy_rows > 0, patterns.entropy / count, np.nan)
+        yield "positional", patterns.score_positional()
+        yield "local", patterns.local.score_excess()
+        if patterns.delimiters is not None and patterns.delimiter_count:
+            yield "delimiter", patterns.delimiters.score_excess()
+
+
+def sum_rows(rows: MapRows) -> RowSums:
+    """The sums of one batch."""
+    maps, distance, delimiters = rows.weights, rows.distance, rows.delimiters
+    heads, count, keys = maps.shape
     visible = maps.max(axis=0) > 0  # weights that round to 0 in all heads count as masked
     has_choice = visible.sum(axis=1) > 1  # queries that see more than one key
-    if not has_choice.any():
-        return
-    yield "uniform", _measure_relative_entropy(maps, rows.distance)
-    maps, distance, visible = maps[:, has_choice], rows.distance[has_choice], visible[has_choice]
-    yield "positional", _score_positional(maps, distance, visible)
-    yield "local", _excess_mass(maps, np.abs(distance) <= MAX_LOCAL_DISTANCE, visible)
-    if rows.delimiters is not None and rows.delimiters.any():
-        yield "delimiter", _excess_mass(maps, rows.delimiters[has_choice], visible)
+    entropy = _compute_relative_entropy(maps, distance)
+    maps, distance, visible = maps[:, has_choice], distance[has_choice], visible[has_choice]
+    index = (distance + keys - 1)[visible]
+    uniform = np.broadcast_to(1 / visible.sum(axis=1, keepdims=True), visible.shape)
+    width = 2 * keys - 1
+    patterns = PatternSums(
+        len(distance),
+        np.where(np.isfinite(entropy), entropy, 0).sum(axis=1),
+        np.isfinite(entropy).sum(axis=1),
+        np.stack([np.bincount(index, head[visible], width) for head in (*maps, uniform)]),
+        np.bincount(index, minlength=width),
+        _sum_mass(maps, np.abs(distance) <= MAX_LOCAL_DISTANCE, visible),
+        None if delimiters is None else _sum_mass(maps, delimiters[has_choice], visible),
+        0 if delimiters is None else int(delimiters.sum()),
+    )
+    return RowSums(heads, count, rows.length * count, patterns)
 
 
-def _measure_relative_entropy(maps: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Entropy over that of a uniform head, averaged over queries that see several keys, [head].
+def _add_centered(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Sum of arrays whose last axes may be of different lengths, with the same middle."""
+    width = max(first.shape[-1], second.shape[-1])
+    total = np.zeros((*first.shape[:-1], width))
+    for part in (first, second):
+        margin = (width - part.shape[-1]) // 2
+        total[..., margin : width - margin] += part
+    return total
+
+
+def _compute_relative_entropy(maps: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Entropy over that of a uniform head, [head, row]; NaN for queries that see one key.
 
     A weight of 0 does not tell a masked key from one that rounds to 0, so only keys after the query
     of a causal map and after the last key with any weight count as masked. Too many visible keys
     make a head less uniform, never more.
     """
     is_causal = not maps[:, distance > 0].any()
-    last_key = np.flatnonzero(maps.any(axis=(0, 1)))[-1]
+    last_key = np.flatnonzero(maps.any(axis=(0, 1))).max(initial=0)
     visible = np.broadcast_to(np.arange(maps.shape[2]) <= last_key, distance.shape)
     key_count = (visible & (distance <= 0) if is_causal else visible).sum(axis=1)
     total = maps.sum(axis=2, keepdims=True)
     rows = maps / np.where(total > 0, total, 1)
     entropy = -(rows * np.log(np.where(rows > 0, rows, 1))).sum(axis=2)
-    relative = np.where(key_count > 1, entropy / np.log(np.maximum(key_count, 2)), np.nan)
-    return finite_mean(relative, axis=1)
+    return np.where(key_count > 1, entropy / np.log(np.maximum(key_count, 2)), np.nan)
 
 
-def _score_positional(maps: np.ndarray, distance: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Mean mass at one distance of key from query, beyond a uniform head's, [head].
-
-    The largest over all distances; rescaled as `_excess_mass`. `distance` and `visible` are
-    [query, key].
-    """
-    shifted_distance = (distance - distance.min())[visible]
-    query_count = np.bincount(shifted_distance)
-    is_common = query_count >= len(distance) / 2  # distances that most queries can attend to
-    if not is_common.any():
-        return np.zeros(len(maps))
-    uniform = np.broadcast_to(1 / visible.sum(axis=1, keepdims=True), visible.shape)
-
-    def mean_mass(weights: np.ndarray) -> np.ndarray:
-        """Mean weight at each common distance; `weights` is [query, key]."""
-        mass = np.bincount(shifted_distance, weights[visible])
-        return mass[is_common] / query_count[is_common]
-
-    expected = mean_mass(uniform)
-    excess = [(mean_mass(head) - expected) / np.maximum(1 - expected, 1e-9) for head in maps]
-    return np.clip([head_excess.max() for head_excess in excess], 0, 1)
-
-
-def _excess_mass(maps: np.ndarray, key_mask: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Mass on the keys that are True in `key_mask` [query, key], beyond a uniform head's, [head].
-
-    Rescaled: 0 for a uniform head or less, 1 if all mass is on these keys.
-    """
+def _sum_mass(maps: np.ndarray, key_mask: np.ndarray, visible: np.ndarray) -> MassSums:
+    """Mass on the keys that are True in `key_mask` [query, key]."""
     uniform_mass = (key_mask & visible).sum(axis=1) / visible.sum(axis=1)
     rows = uniform_mass < 1  # queries that also see keys outside of the mask
-    if not rows.any():
-        return np.full(len(maps), np.nan)
-    mass = (maps * key_mask).sum(axis=2)[:, rows].mean(axis=1)
-    expected = uniform_mass[rows].mean()
-    return np.clip((mass - expected) / (1 - expected), 0, 1)
+    mass = (maps * key_mask).sum(axis=2)[:, rows].sum(axis=1)
+    return MassSums(mass, float(uniform_mass[rows].sum()), int(rows.sum()))
 
 
 def is_delimiter(label: str) -> bool:

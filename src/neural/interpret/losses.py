@@ -48,8 +48,6 @@ DEFAULT_LENGTH = 256
 MASKED_SHARE = 0.15
 """Share of the tokens that a masked language model predicts, as in its training."""
 MASK_SEED = 0
-ROLE_EXAMPLES = 8
-"""Examples on which the roles of heads are found."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,8 @@ class Losses:
     metric: str = "loss"
     """What the objective computes."""
     tokens: Tensor | None = None
-    """Token ids of the first examples, for roles (B, T)."""
+    """Token ids of the examples of a single batch, for roles (N, T); an example may have several
+    rows."""
     labels: list[list[str]] | None = None
     """Their texts."""
     classes: list[Mapping[str, Tensor]] | None = None
@@ -80,13 +79,12 @@ def prepare_run_losses(run: Run, task: Task, data: str | Path | None, examples: 
     classes: list[Mapping[str, Tensor]] | None = None
     if tokens is not None and targets is not None and texts is not None:
         classes = [find_token_classes(tokens, targets, texts)]
-    small = take_rows(batch, slice(0, ROLE_EXAMPLES))
     return Losses(
         task.example_losses,
         [batch],
         description,
-        tokens=task.token_ids(small),
-        labels=task.position_labels(small),
+        tokens=tokens,
+        labels=task.position_labels(batch),
         classes=classes,
         chance_loss=None if targets is None else compute_chance_loss(targets),
     )
@@ -146,7 +144,7 @@ def _prepare_line_losses(
     """A named objective (objectives.py) on the lines of a text."""
     lines = [line for line in text.splitlines() if line.strip()][:examples]
     batch = build_batch(objective, lines, subject.tokenizer)
-    ids = batch["input_ids"][:ROLE_EXAMPLES]
+    ids = batch["input_ids"]
     tokens = ids.reshape(-1, ids.shape[-1])  # the two texts of a pair are examples of attention
     return Losses(
         explain_failures(create_objective(objective, subject.model), f"the objective {objective}"),
@@ -191,7 +189,6 @@ def prepare_losses(
         _check_causal(subject, compute, batch)
     details = {"masked": ", 15 % of them masked", "encoder-decoder": ", the second half predicted"}
     inputs, targets = batch.get("decoder_input_ids", batch["input_ids"]), batch["targets"]
-    first = inputs[:ROLE_EXAMPLES]
     classes: list[Mapping[str, Tensor]] | None = None
     if kind != "masked":  # the token before a masked one is not what the model continues
 
@@ -204,8 +201,8 @@ def prepare_losses(
         compute,
         [batch],
         f"{len(windows)} windows of {size} tokens of {source}{details.get(kind, '')}",
-        tokens=first,
-        labels=label_ids(tokenizer, first) if kind == "causal" else None,
+        tokens=inputs,
+        labels=label_ids(tokenizer, inputs) if kind == "causal" else None,
         classes=classes,
         chance_loss=compute_chance_loss(targets),
         notes=() if unknown is None else (unknown,),

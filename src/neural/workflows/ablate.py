@@ -29,14 +29,14 @@ from neural.capture.head_importance import (
     measure_head_importance,
 )
 from neural.capture.interventions import InterventionError
-from neural.capture.replay import take_rows
+from neural.capture.replay import count_examples, take_rows
 from neural.capture.tracker import preserve_model_state
 from neural.capture.watch import NoAttentionError, assume_softmax
 from neural.capture.watch import watch as capture_attention
-from neural.findings.capture_roles import find_capture_roles
+from neural.findings.capture_roles import RoleParts, name_roles
+from neural.findings.head_roles import ROLE_MEASURES
 from neural.interpret.inputs import read_text
 from neural.interpret.losses import (
-    ROLE_EXAMPLES,
     Losses,
     choose_length,
     prepare_batch_losses,
@@ -59,12 +59,12 @@ from neural.training.load_task import restore_task
 from neural.workflows.ablation_result import AblationResult
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from neural.capture.interventions import Heads
     from neural.capture.replay import Batch, Objective
 
 DEFAULT_EXAMPLES = 64
+ROLE_BATCH = 8
+"""Examples whose attention is captured together for roles: all heads, with queries and keys."""
 MAX_SAVED_TOKENS = 128
 """Length of the input whose attention is saved with the importance of a model."""
 OnProgress = Callable[[str, int, int], None]
@@ -345,7 +345,7 @@ def _collect(
         header = new_header
         steps.append(step)
         with assume_softmax(options.softmax):
-            roles = _find_roles(subject.model, losses, header)
+            roles = _find_roles(subject, losses, header)
     assert header is not None
     if options.heads is not None:
         saved = None
@@ -387,13 +387,7 @@ def _or_nan(value: float | None) -> float:
 def _measure(
     subject: Subject, losses: Losses, options: _Options, label: str, numbered: str
 ) -> HeadImportance:
-    batches = [
-        {
-            name: value.to(subject.device) if isinstance(value, torch.Tensor) else value
-            for name, value in batch.items()
-        }
-        for batch in losses.batches
-    ]
+    batches = [_move_batch(batch, subject.device) for batch in losses.batches]
     classes = None
     if losses.classes is not None:
         classes = [
@@ -442,16 +436,39 @@ def _to_step(
     return step, header
 
 
-def _find_roles(model: nn.Module, losses: Losses, header: ImportanceHeader) -> np.ndarray:
-    """Roles of the heads on the first examples, [layer, head]; empty texts if there are none."""
+def _find_roles(subject: Subject, losses: Losses, header: ImportanceHeader) -> np.ndarray:
+    """Roles of the heads on all examples, [layer, head]; empty texts if there are none."""
     roles = np.full((len(header.heads), max(header.heads)), "", dtype=object)
-    batch = take_rows(losses.batches[0], slice(0, ROLE_EXAMPLES))
-    watching = capture_attention(model, tokens=losses.tokens, on_warning=lambda _: None)
     with suppress(NoAttentionError, ValueError, LookupError):
-        with preserve_model_state(model), watching as capture:
-            losses.objective(model, batch)
-        capture.labels = losses.labels
-        names = find_capture_roles(capture)
+        names = name_roles(list(_collect_role_parts(subject, losses)))
         if names.shape == roles.shape:
             roles[:] = names
     return roles
+
+
+def _collect_role_parts(subject: Subject, losses: Losses) -> Iterator[RoleParts]:
+    """What roles are found from, batch by batch."""
+    tokens, labels = losses.tokens, losses.labels
+    for batch in losses.batches:
+        count = count_examples(batch)
+        rows = 1 if tokens is None else len(tokens) // count  # 2 of a pair of texts
+        for start in range(0, count, ROLE_BATCH):
+            part = slice(start * rows, (start + ROLE_BATCH) * rows)
+            watching = capture_attention(
+                subject.model,
+                tokens=None if tokens is None else tokens[part].to(subject.device),
+                measures=ROLE_MEASURES,
+                on_warning=lambda _: None,
+            )
+            examples = take_rows(batch, slice(start, start + ROLE_BATCH))
+            with preserve_model_state(subject.model), torch.no_grad(), watching as capture:
+                losses.objective(subject.model, _move_batch(examples, subject.device))
+            capture.labels = None if labels is None else labels[part]
+            yield RoleParts.collect(capture)
+
+
+def _move_batch(batch: Batch, device: Any) -> Batch:
+    return {
+        name: value.to(device) if isinstance(value, torch.Tensor) else value
+        for name, value in batch.items()
+    }
