@@ -1,6 +1,7 @@
 """`neural attribute`: tables, JSON, files and messages."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -53,6 +54,16 @@ def test_json_is_all_of_standard_output(folder, text):
     assert data["methods"]["rollout"]["faithfulness"] is None
     assert data["tokens"] == text.split()
     assert data["logit_attribution"]["sum"] == pytest.approx(data["answer"]["logit"], abs=1e-4)
+
+
+def test_a_line_says_that_it_began_and_a_terminal_has_a_bar(folder, text, monkeypatch):
+    result = run(folder, "--input", text, "--json")
+    assert result.stderr == "induction …\n" and json.loads(result.stdout)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    result = run(folder, "--input", text, "--json")
+    assert json.loads(result.stdout)
+    counts = re.findall(r"(\d+)/(\d+)\b", result.stderr)
+    assert counts and counts[-1][0] == counts[-1][1] and "0:00:0" in result.stderr
 
 
 def test_ids_position_and_answer(folder):

@@ -266,6 +266,20 @@ def test_answers_of_sentence_pieces_follow_the_input():
         attribute(model, text, tokenizer=tokenizer, answer=" c")
 
 
+@pytest.mark.parametrize("faithfulness", [False, True])
+@pytest.mark.parametrize("build", [build_own, build_classifier])
+def test_progress_begins_before_the_first_method_and_ends_at_its_total(build, faithfulness):
+    calls, rows = [], draw_ids(batch=2).tolist()
+    result = attribute(
+        build(), rows, faithfulness=faithfulness, examples=5, on_progress=lambda *c: calls.append(c)
+    )
+    assert calls[:2] == [(0, 0), (0, calls[-1][1])]  # the total is known before methods run
+    assert calls[-1][0] == calls[-1][1] and calls == sorted(calls)
+    assert len({total for _, total in calls[1:]}) == 1
+    # heads and ablation are counted, and every prediction of faithfulness
+    assert len(calls) > 6 + 5 * len(result.examples)
+
+
 def test_no_reason_is_given_twice():
     result = attribute(build_sequence_classifier("BERT"), draw_ids(batch=1))
     assert any("no logit lens and no direct logit attribution" in note for note in result.notes)

@@ -94,6 +94,12 @@ def draw_replacements(
     return pool[chosen].T.contiguous()
 
 
+def count_variants(length: int, orders: int) -> int:
+    """Most rows of tokens that `measure_faithfulness` runs for one prediction with 2 replacements."""
+    inner_shares = min(length, CURVE_STEPS) - 1
+    return REPLACEMENT_DRAWS * (2 * orders * inner_shares + 1) + 1
+
+
 def measure_faithfulness(
     score_variants: ScoreVariants,
     tokens: Int[Tensor, " T"],

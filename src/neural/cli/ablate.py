@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from neural.cli._options import (
     out_option,
     runs_option,
 )
+from neural.cli._progress import show_progress
 
 if TYPE_CHECKING:
     pass
@@ -104,7 +103,7 @@ def _ablate(
         raise NeuralError(f"{out}: name a .csv, .json or .html file")
     if out is not None and not out.absolute().parent.is_dir():
         raise NeuralError(f"there is no folder {out.parent} for {out.name}")
-    with _show_progress() as on_progress:
+    with show_progress() as on_progress:
         result = ablate(
             list(targets) or select_run(None, root),
             heads=list(heads) or None,
@@ -118,40 +117,3 @@ def _ablate(
     if result.saved is not None:
         saved = _formatting.relative_path(result.saved)
         click.echo(f"saved in {saved}; `neural report {saved.name}` shows it", err=True)
-
-
-@contextmanager
-def _show_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar on a terminal; elsewhere a line per checkpoint when it begins."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        labels = set[str]()
-
-        def print_label(label: str, done: int, total: int) -> None:
-            if label not in labels:
-                labels.add(label)
-                click.echo(f"{label} …", err=True)
-
-        yield print_label
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        # a total of None is shown as `?`: it is known after the model is loaded and inspected
-        bar_task = bar.add_task("loading", total=None)
-        yield lambda label, done, total: bar.update(
-            bar_task, description=label, completed=done, total=total or None
-        )

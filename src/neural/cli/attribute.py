@@ -17,6 +17,7 @@ from neural.cli._options import (
     out_option,
     runs_option,
 )
+from neural.cli._progress import show_progress
 
 OUT_SUFFIXES = (".html", ".htm", ".svg", ".pdf", ".png", ".json", ".csv")
 
@@ -109,20 +110,17 @@ def _attribute(
         )
     rows: list[Any] = list(read_inputs(inputs)) if inputs else [_parse_ids(row) for row in ids]
 
-    def report_progress(done: int, total: int) -> None:
-        if total > 1 and not as_json:
-            click.echo(f"\rfaithfulness: {done} of {total} predictions", nl=False, err=True)
-            click.echo("\n" if done == total else "", nl=False, err=True)
-
-    result = attribute(
-        target,
-        rows,
-        methods=methods or None,
-        faithfulness=faithfulness,
-        runs=root,
-        on_progress=report_progress,
-        **options,
-    )
+    name = Path(target).name
+    with show_progress() as on_progress:
+        result = attribute(
+            target,
+            rows,
+            methods=methods or None,
+            faithfulness=faithfulness,
+            runs=root,
+            on_progress=lambda done, total: on_progress(name, done, total),
+            **options,
+        )
     _formatting.print_result(result, as_json=as_json)
     if out is not None:
         result.save(out)

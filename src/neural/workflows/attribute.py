@@ -26,6 +26,7 @@ from neural.capture.faithfulness import (
     RANDOM_ORDERS,
     REPLACEMENT_DRAWS,
     ExampleFaithfulness,
+    count_variants,
     draw_replacements,
     measure_faithfulness,
 )
@@ -110,7 +111,8 @@ def attribute(
     the second, "norm" of its embedding, "logit:LABEL" or "module:function".
     `softmax`: as in `neural.watch`.
     `faithfulness`: measure each method by deletion and insertion, on up to `examples` predictions
-    of the inputs, against `random_orders` random orders each. `on_progress(done, total)`.
+    of the inputs, against `random_orders` random orders each.
+    `on_progress(done, total)`: tokens that the model has read, and all; 0 if not yet known.
     """
     names = check_methods(methods if methods is not None else list(METHODS))
     if examples < 1 or random_orders < 2:
@@ -124,13 +126,23 @@ def attribute(
     rows = [_encode(subject, row) for row in _list_inputs(inputs)]
     if objective is not None:
         subject, rows = _score_by(objective, subject, rows)
+    on_progress(0, 0)
     with preserve_model_state(subject.model), assume_softmax(softmax):
         subject.model.eval()
         try:
-            session = _Session(subject, rows, names, seed)
+            progress = _Progress(on_progress)
+            session = _Session(
+                _CountedSubject(**vars(subject), count=progress.count),
+                rows,
+                names,
+                seed,
+                progress,
+                examples if faithfulness else 0,
+                random_orders,
+            )
             result = session.explain_first(position, answer, against)
             if faithfulness:
-                result = session.measure(result, examples, random_orders, on_progress)
+                result = session.measure(result)
         except MODEL_ERRORS as error:
             if isinstance(error, TaskError):
                 raise
@@ -143,6 +155,49 @@ def attribute(
     return result
 
 
+class _Progress:
+    """Counts the tokens that the model has read, of those planned for each step.
+
+    A step may need fewer, because a method does not apply or variants are equal; then its end is
+    reached at once.
+    """
+
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self.report = report
+        self.steps: list[int] = []
+        self.done = 0
+
+    def plan(self, steps: list[int]) -> None:
+        """Begin the first of these steps."""
+        self.steps, self.total = steps, sum(steps)
+        self.report(0, self.total)
+
+    def count(self, tokens: int) -> None:
+        """Go on with the present step."""
+        if self.steps:
+            tokens = min(tokens, self.steps[0])
+            self.steps[0] -= tokens
+            self.done += tokens
+            self.report(self.done, self.total)
+
+    def end_step(self) -> None:
+        """Go on to the next step."""
+        self.count(self.steps[0])
+        self.steps.pop(0)
+
+
+@dataclass(frozen=True)
+class _CountedSubject(Subject):
+    """A subject that says how many tokens it reads."""
+
+    count: Callable[[int], None] = lambda tokens: None
+
+    def compute_logits(self, ids: Tensor, *, last: bool = False) -> Tensor:
+        logits = super().compute_logits(ids, last=last)
+        self.count(ids.numel())
+        return logits
+
+
 @dataclass
 class _Session:
     """One model and its inputs."""
@@ -151,6 +206,10 @@ class _Session:
     rows: list[Tensor]
     methods: list[str]
     seed: int
+    progress: _Progress
+    examples: int
+    """Predictions on which faithfulness is measured; 0: it is not."""
+    random_orders: int
 
     def __post_init__(self) -> None:
         self.pool = torch.cat(self.rows)
@@ -193,6 +252,7 @@ class _Session:
             probability = math.nan if self.subject.is_score else probability
             return Answer(token, self._label_answer(token), probability, float(values[token]))
 
+        self._plan(tokens, index, tracing)
         read, notes = self._find_read_positions(tokens, index, answer_id)
         if position is not None and not is_sequence:
             self._check_class_position(index, read)
@@ -242,6 +302,7 @@ class _Session:
             head_rows=self._score_heads(tracing, tokens, index, answer_id, read),
             notes=[*self.subject.token_notes, *notes],
         )
+        self.progress.end_step()
         for name, text in self.failures.items():
             missing.setdefault(text, []).append(METHODS[name])
         result.notes.extend(f"no {' and no '.join(names)}: {why}" for why, names in missing.items())
@@ -249,22 +310,29 @@ class _Session:
             raise AttributionError(next(iter(self.failures.values())))
         return result
 
-    def measure(
-        self,
-        result: AttributionResult,
-        count: int,
-        random_orders: int,
-        on_progress: Callable[[int, int], None],
-    ) -> AttributionResult:
+    def _plan(self, tokens: Tensor, index: int, tracing: AttentionTracing) -> None:
+        """Choose the predictions of faithfulness, and count what the model will read."""
+        heads = sum(layer.output.shape[1] for layer in tracing.outputs.layers)
+        self.chosen = [(tokens, index)] if self.examples else []
+        if self.examples > 1:
+            self.chosen += self._choose_examples(self.examples - 1, skip=(0, index))
+        orders = len(self.methods) + self.random_orders
+        steps = [len(tokens) * (heads + self._count_runs(tokens))]
+        for number, (row, _) in enumerate(self.chosen):
+            variants = count_variants(len(row), orders)
+            steps.append(len(row) * (variants + (self._count_runs(row) if number else 0)))
+        self.progress.plan(steps)
+
+    def _count_runs(self, tokens: Tensor) -> int:
+        """Rows of tokens that the explanation of a prediction runs; gradients count for four."""
+        variants = ABLATION_DRAWS * len(tokens) if "ablation" in self.methods else 0
+        return variants + 4
+
+    def measure(self, result: AttributionResult) -> AttributionResult:
         """The result with faithfulness numbers, on predictions of all inputs."""
-        first = torch.tensor(result.token_ids)
-        index = len(first) - 1 if result.position is None else result.position
-        chosen = [(first, index)]
-        chosen += self._choose_examples(count - 1, skip=(0, index))
         measured: list[ExampleFaithfulness] = []
         names = list(result.scores)
-        on_progress(0, len(chosen))
-        for number, (tokens, position) in enumerate(chosen):
+        for number, (tokens, position) in enumerate(self.chosen):
             scores, answer = result.scores, result.answer.id
             if number:
                 answer = self._predict(tokens, position)
@@ -283,11 +351,11 @@ class _Session:
                     scores,
                     # other draws than those with which "ablation" found its scores
                     self._draw(tokens, REPLACEMENT_DRAWS, 2 * number + 1),
-                    random_orders=random_orders,
+                    random_orders=self.random_orders,
                     seed=self.seed + number,
                 )
             )
-            on_progress(number + 1, len(chosen))
+            self.progress.end_step()
         faithfulness = {
             name: Faithfulness(
                 gain=estimate_mean(example.gain(name) for example in measured),
@@ -300,7 +368,7 @@ class _Session:
         result.faithfulness.update(faithfulness)
         result.examples.extend(measured)
         if len(measured) == 1:
-            advice = self._advise_more_predictions() if count > 1 else ""
+            advice = self._advise_more_predictions() if self.examples > 1 else ""
             result.notes.append(f"faithfulness of one prediction has no interval{advice}")
         return result
 
