@@ -50,7 +50,7 @@ def comparison(sweep):
 
 
 def test_every_paradigm_and_seed_is_in_the_results(comparison):
-    groups, _, _ = comparison
+    groups = comparison.groups
     assert {key: [result.seed for result in group] for key, group in groups.items()} == {
         ("soft", 9): [0, 1],
         ("hybrid", 9): [0, 1],
@@ -59,25 +59,25 @@ def test_every_paradigm_and_seed_is_in_the_results(comparison):
 
 
 def test_classifier_calls_are_those_counted_during_training(comparison):
-    groups, _, _ = comparison
+    groups = comparison.groups
     assert {result.scores["classifier_calls"] for result in groups["soft", 9]} == {1.0}
     assert {result.scores["classifier_calls"] for result in groups["lvml", 9]} == {9.0}
 
 
 def test_the_heat_map_covers_all_test_examples(comparison):
-    for group in comparison[0].values():
+    for group in comparison.groups.values():
         for result in group:
             assert result.heat_map.sum() == pytest.approx(1.0)
 
 
 def test_two_seeds_leave_every_claim_undecided(comparison):
-    _, verdicts, _ = comparison
+    verdicts = comparison.verdicts
     assert verdicts
     assert {verdict.supported for verdict in verdicts} == {"undecided"}
 
 
 def test_the_report_has_the_table_the_claims_and_every_plot(comparison, sweep):
-    _, _, files = comparison
+    files = comparison.files
     report = (sweep.path / "dynamics" / "report.md").read_text(encoding="utf-8")
     assert "| lvml | 9 |" in report
     assert "| soft then stalls" in report

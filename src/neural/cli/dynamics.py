@@ -12,7 +12,6 @@ linear model whose segments are 0 except the foreground, the unit vector of its 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import sys
@@ -28,14 +27,12 @@ from neural.cli._arguments import PROGRAM, PROGRAM_SUFFIXES
 from neural.cli._formatting import format_count, path_argument, relative_path
 from neural.cli._options import json_option, out_option, runs_option
 from neural.core.errors import NeuralError, describe_os_error
+from neural.core.result import to_json_data
 
 if TYPE_CHECKING:
-    from neural.findings.focus_claims import ClaimVerdict
-    from neural.findings.focus_results import FocusGroups
     from neural.tasks.focus.theory.overview import TheoryOverview
     from neural.workflows.sweep import Sweep
 
-VERDICT_COLOURS = {"yes": "green", "no": "red"}
 """Colours by `ClaimVerdict.supported`; other verdicts, such as undecided, have none."""
 THEORY_OPTIONS = ("alpha", "until", "measure", "out")
 """Options without a default that only `--theory` uses."""
@@ -137,28 +134,7 @@ def run_comparison(path: str, *, workers: int | None, runs: Path, as_json: bool)
     if exit_code == 130:  # stopped by Ctrl-C or SIGTERM
         click.echo(f"resume with: neural dynamics {path_argument(sweep.path)}", err=True)
         sys.exit(exit_code)
-    groups, verdicts, files = dynamics.compare_paradigms(sweep)
-    if as_json:
-        data = {
-            "folder": str(sweep.path),
-            **dynamics.to_json(groups, verdicts),
-            "files": [str(file) for file in files],
-        }
-        click.echo(json.dumps(data))
-    else:
-        failures = [f"failed: {row.trial.name}: {row.reason}" for row in sweep.unfinished]
-        correction = dynamics.describe_correction(verdicts)
-        sections = [
-            _format_comparison(dynamics.build_table(groups)),
-            _format_verdicts(verdicts),
-            textwrap.wrap(correction, _formatting.terminal_width()),
-            [*_format_warnings(groups), *failures],
-            [
-                f"report: {relative_path(files[0])}",
-                f"as a page, with mosaics over time: neural report {path_argument(sweep.path)}",
-            ],
-        ]
-        click.echo("\n\n".join("\n".join(section) for section in sections if section))
+    _formatting.print_result(dynamics.compare_paradigms(sweep), as_json=as_json)
     sys.exit(exit_code)
 
 
@@ -178,50 +154,6 @@ def _open_or_create_sweep(path: Path, runs: Path) -> Sweep:
     settings, experiment, trials = read_sweep(path)
     dynamics.check_comparison(experiment, settings.grid)
     return create_sweep(runs, settings.name or path.stem, settings, experiment, trials)
-
-
-def _format_comparison(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The table; a blank line separates groups of rows with the same second column, m."""
-    header, *body = _formatting.format_table(rows, right_aligned=range(1, len(rows[0])), indent="")
-    lines = [_formatting.style_heading(header)]
-    for index, line in enumerate(body, start=1):
-        if index > 1 and rows[index][1] != rows[index - 1][1]:
-            lines.append("")
-        lines.append(line)
-    return lines
-
-
-def _format_warnings(groups: FocusGroups) -> list[str]:
-    from neural.findings.focus_checks import find_focus_warnings
-
-    return [
-        line
-        for warning in find_focus_warnings(groups)
-        for line in textwrap.wrap(
-            str(warning), _formatting.terminal_width(), subsequent_indent=" " * 8
-        )
-    ]
-
-
-def _format_verdicts(verdicts: Sequence[ClaimVerdict]) -> list[str]:
-    """Claim by claim, a verdict for each number of segments m with its evidence."""
-    from neural.stats.comparisons import format_p_value
-
-    lines: list[str] = []
-    last_claim = ""
-    for verdict in verdicts:
-        if verdict.claim != last_claim:
-            lines += textwrap.wrap(verdict.claim, _formatting.terminal_width())
-        last_claim = verdict.claim
-        answer = f"{verdict.supported:<9}"
-        p = "" if math.isnan(verdict.p) else f"; p {format_p_value(verdict.p)}"
-        text = f"{verdict.evidence}{p}  ({verdict.quantity})"
-        indent = " " * len(f"  m = {verdict.segments:<4} {answer}  ")
-        first, *others = textwrap.wrap(text, _formatting.terminal_width() - len(indent)) or [""]
-        styled = click.style(answer, fg=VERDICT_COLOURS.get(verdict.supported))
-        lines.append(f"  m = {verdict.segments:<4} {styled}  {first}")
-        lines += [f"{indent}{line}" for line in others]
-    return lines
 
 
 def show_theory(
@@ -249,7 +181,7 @@ def show_theory(
     )
     files = [str(file) for file in _write_plots(theory, out)] if out is not None else []
     if as_json:
-        click.echo(json.dumps(_to_json(theory) | {"drawn": files}))
+        click.echo(json.dumps(to_json_data(theory) | {"drawn": files}))
         return
     click.echo("\n".join(_format_theory(theory)))
     if files:
@@ -464,20 +396,3 @@ def _format_fixed_focus(theory: TheoryOverview) -> list[str]:
 
 def _format_time(value: float) -> str:
     return "later" if math.isinf(value) else f"{value:,.1f}" if value < 1e7 else f"{value:.2e}"
-
-
-def _to_json(value: Any) -> Any:
-    """JSON-compatible data: dataclasses as objects, arrays as lists, infinity and NaN as null."""
-    import numpy as np
-
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
-    if isinstance(value, np.ndarray):
-        return _to_json(value.tolist())
-    if isinstance(value, dict):
-        return {name: _to_json(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

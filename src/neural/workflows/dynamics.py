@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from neural.core.errors import TaskError
-from neural.core.files import write_atomically
+from neural.core.files import path_argument, relative_path, write_atomically
+from neural.core.page_section import PageSection
+from neural.core.result import Result, to_json_data
+from neural.core.table import Table
 from neural.findings.focus_checks import find_focus_warnings
 from neural.findings.focus_claims import ClaimVerdict, count_tests, evaluate_claims
 from neural.findings.focus_results import (
@@ -133,28 +137,106 @@ def evaluate_run(path: Path) -> FocusResult:
         )
 
 
+@dataclass(frozen=True, repr=False)
+class ParadigmComparison(Result):
+    """Result of `neural dynamics`: scores of the paradigms, and verdicts on claims about them."""
+
+    sweep: Sweep
+    groups: FocusGroups
+    """Results of all seeds by (paradigm, number of segments)."""
+    verdicts: list[ClaimVerdict]
+    files: list[Path]
+    """The report, its table as JSON, and plots."""
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """`scores`: a row per paradigm and number of segments. `claims`: a row per verdict."""
+        data = build_data(self.groups, self.verdicts)
+        scores = [
+            {
+                "paradigm": row["paradigm"],
+                "segments": row["segments"],
+                **{name: score.value for name, score in row["scores"].items()},
+            }
+            for row in data["table"]
+        ]
+        claims = [
+            {
+                "claim": verdict.claim,
+                "segments": verdict.segments,
+                "supported": verdict.supported,
+                "quantity": verdict.quantity,
+                "value": verdict.number.value,
+                "low": verdict.number.low,
+                "high": verdict.number.high,
+                "p": verdict.p,
+                "evidence": verdict.evidence,
+            }
+            for verdict in self.verdicts
+        ]
+        return {"scores": Table.from_records(scores), "claims": Table.from_records(claims)}
+
+    def build_dict(self) -> dict[str, Any]:
+        """Scores, verdicts, warnings and files."""
+        files = [str(file) for file in self.files]
+        data = build_data(self.groups, self.verdicts)
+        return {"folder": str(self.sweep.path), **data, "files": files}
+
+    def to_sections(self, width: int) -> list[PageSection]:
+        """The table, verdict by verdict, warnings, and where the report is."""
+        head, *rows = build_table(self.groups)
+        warnings = [str(warning) for warning in find_focus_warnings(self.groups)]
+        failures = [f"failed: {row.trial.name}: {row.reason}" for row in self.sweep.unfinished]
+        paragraphs = [describe_correction(self.verdicts), *warnings, *failures]
+        texts = ["\n".join(textwrap.wrap(paragraph, width - 2)) for paragraph in paragraphs]
+        texts.append(
+            f"report: {relative_path(self.files[0])}\n"
+            f"as a page, with mosaics over time: neural report {path_argument(self.sweep.path)}"
+        )
+        return [
+            PageSection(title="", table_head=head, table_rows=rows),
+            *self._build_verdicts(width),
+            *(PageSection(title="", text=text) for text in texts),
+        ]
+
+    def _build_verdicts(self, width: int) -> list[PageSection]:
+        """Claim by claim, a verdict for each number of segments m with its evidence."""
+        sections = []
+        for claim in dict.fromkeys(verdict.claim for verdict in self.verdicts):
+            lines = []
+            for verdict in self.verdicts:
+                if verdict.claim == claim:
+                    p = "" if math.isnan(verdict.p) else f"; p {format_p_value(verdict.p)}"
+                    lead = f"m = {verdict.segments:<4} {verdict.supported:<9}  "
+                    text = f"{verdict.evidence}{p}  ({verdict.quantity})"
+                    wrapped = textwrap.wrap(text, max(20, width - 2 - len(lead)))
+                    lines.append(lead + ("\n" + " " * len(lead)).join(wrapped))
+            sections.append(PageSection(title=claim, text="\n".join(["", *lines])))
+        return sections
+
+
 def compare_paradigms(
     sweep: Sweep,
     on_progress: Callable[[str], None] = lambda text: None,
-) -> tuple[FocusGroups, list[ClaimVerdict], list[Path]]:
-    """Evaluate all runs and write the report.
-
-    Returns the results by (paradigm, number of segments), a verdict for each claim, and the files.
-    """
+) -> ParadigmComparison:
+    """Evaluate all runs and write the report."""
     groups = group_results(collect_results(sweep, on_progress))
     verdicts, folder = evaluate_claims(groups), sweep.path / RESULTS_FOLDER
     from neural.report.focus_plots import draw_focus_plots  # imports matplotlib
 
     files = draw_focus_plots(groups, sweep.path, folder)
     write_atomically(
-        folder / "table.json", json.dumps(to_json(groups, verdicts), indent=1) + "\n", durable=False
+        folder / "table.json",
+        json.dumps(to_json_data(build_data(groups, verdicts)), indent=1) + "\n",
+        durable=False,
     )
     write_atomically(
         folder / "report.md",
         "\n".join(format_report(groups, verdicts, files)) + "\n",
         durable=False,
     )
-    return groups, verdicts, [folder / "report.md", folder / "table.json", *files]
+    files = [folder / "report.md", folder / "table.json", *files]
+    return ParadigmComparison(sweep, groups, verdicts, files)
 
 
 def build_table(groups: FocusGroups) -> list[tuple[str, ...]]:
@@ -259,18 +341,16 @@ def _format_p(verdict: ClaimVerdict) -> str:
     )
 
 
-def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
-    """The report as JSON; NaN becomes null."""
+def build_data(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
+    """The report as data: a row per paradigm, claims and warnings."""
     rows = []
     for (name, m), group in groups.items():
         scores = {
-            key: _nan_to_none(asdict(estimate_score(group, key)))
+            key: estimate_score(group, key).to_dict("seeds")
             for key in group[0].scores
             if key not in TIME_SCORES
         }
-        times = {
-            key: _nan_to_none(asdict(estimate_time_to_reach(group, key))) for key in TIME_SCORES
-        }
+        times = {key: estimate_time_to_reach(group, key) for key in TIME_SCORES}
         rows.append(
             {
                 "paradigm": name,
@@ -281,13 +361,11 @@ def to_json(groups: FocusGroups, verdicts: Sequence[ClaimVerdict]) -> dict[str, 
                 "times": times,
             }
         )
-    claims = [
-        {**_nan_to_none(asdict(verdict)), "number": _nan_to_none(asdict(verdict.number))}
-        for verdict in verdicts
-    ]
     return {
         "table": rows,
-        "claims": claims,
+        "claims": [
+            {**asdict(verdict), "number": verdict.number.to_dict("seeds")} for verdict in verdicts
+        ],
         "tests": count_tests(verdicts),
         "warnings": [asdict(warning) for warning in find_focus_warnings(groups)],
     }
@@ -309,10 +387,3 @@ def _collect_examples(task: Focus, model: Any) -> dict[str, Any]:
     if "foreground" in batch:
         arrays["foreground"] = batch["foreground"]
     return {name: tensor.numpy() for name, tensor in arrays.items()}
-
-
-def _nan_to_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
