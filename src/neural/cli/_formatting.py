@@ -17,6 +17,9 @@ import click
 from neural.core.escape import escape_controls, escape_controls_keep_colours
 from neural.core.files import path_argument as path_argument
 from neural.core.files import relative_path as relative_path
+from neural.core.sparkline import bucket_means as bucket_means
+from neural.core.sparkline import draw_sparkline as draw_sparkline
+from neural.core.table import format_measure as format_measure
 from neural.core.table import format_number, is_numeric
 
 if TYPE_CHECKING:
@@ -34,8 +37,6 @@ STATE_COLOURS = {
     "stopped": "yellow",
 }
 """Colours by state of a run: "lost" has no process any more, "broken" cannot be read."""
-BLOCKS = "▁▂▃▄▅▆▇█"
-"""Characters of a sparkline, from the lowest value to the highest."""
 MAX_SCORES = 3
 """Scores of the best validation that are printed."""
 _EMPTY_BRAILLE = 0x2800
@@ -155,13 +156,6 @@ def format_section_lines(section: PageSection) -> list[str]:
     return [*lines, *format_table([*header_rows, *rows], right_aligned=numeric_columns)]
 
 
-def format_measure(value: float | None) -> str:
-    """A measure of a head: two decimals below 100, none above; a dash for None and NaN."""
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
-
-
 def format_count(items: Sized | int, noun: str) -> str:
     """`1 trial`, `2 trials`."""
     count = items if isinstance(items, int) else len(items)
@@ -174,48 +168,6 @@ def format_duration(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds * 1000:.0f} ms"
-
-
-def draw_sparkline(
-    steps: np.ndarray, values: np.ndarray, *, last: int, low: float, high: float, columns: int
-) -> str:
-    """A curve on one line of block characters.
-
-    `columns` characters stand for the steps from 0 to `last`; heights go from `low` to `high`.
-    Blank where there are no values.
-    """
-    import numpy as np
-
-    means = bucket_means(steps, values, last=last, columns=columns)
-    max_level = len(BLOCKS) - 1
-    heights = (means - low) / (high - low) * max_level if high > low else np.zeros_like(means)
-    return "".join(
-        " " if math.isnan(height) else BLOCKS[round(min(max(height, 0.0), max_level))]
-        for height in heights
-    ).rstrip()
-
-
-def bucket_means(steps: np.ndarray, values: np.ndarray, *, last: int, columns: int) -> np.ndarray:
-    """The mean of the finite values in each of `columns` equal ranges of steps from 0 to `last`.
-
-    Empty columns between two points are interpolated; before the first and after the last point
-    the result is NaN.
-    """
-    import numpy as np
-
-    is_finite = np.isfinite(values)
-    steps, values = steps[is_finite], values[is_finite]
-    column_of_step = np.clip((steps * columns // max(1, last + 1)).astype(int), 0, columns - 1)
-    counts = np.bincount(column_of_step, minlength=columns)
-    means = np.full(columns, np.nan)
-    has_values = counts > 0
-    sums = np.bincount(column_of_step, weights=values, minlength=columns)
-    means[has_values] = sums[has_values] / counts[has_values]
-    if has_values.any():
-        filled_columns = np.flatnonzero(has_values)
-        inner_columns = np.arange(filled_columns[0], filled_columns[-1] + 1)
-        means[inner_columns] = np.interp(inner_columns, filled_columns, means[filled_columns])
-    return means
 
 
 def draw_plot(

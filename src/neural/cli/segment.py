@@ -22,6 +22,7 @@ import click
 from neural.cli._arguments import INPUT_FILE, RUN, FiniteFloatRange
 from neural.cli._options import STANDARD_STREAM, json_option, out_option, runs_option
 from neural.core.escape import escape_controls, escape_controls_keep_colours
+from neural.core.sparkline import BLOCKS
 
 if TYPE_CHECKING:
     from neural.tasks.segmentation.pipeline import SegmentationPipeline
@@ -449,10 +450,8 @@ def _format_segmentation(segmentation: StreamedSegmentation) -> list[str]:
         pooled_probabilities = max_pool(
             segmentation.probabilities[1:], _formatting.terminal_width() - 4
         )
-        max_level = len(_formatting.BLOCKS) - 1
-        lines.append(
-            "  " + "".join(_formatting.BLOCKS[round(p * max_level)] for p in pooled_probabilities)
-        )
+        max_level = len(BLOCKS) - 1
+        lines.append("  " + "".join(BLOCKS[round(p * max_level)] for p in pooled_probabilities))
     return [*lines, *_format_rows(rows)]
 
 

@@ -189,3 +189,10 @@ def format_age(timestamp: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def format_measure(value: float | None) -> str:
+    """A measure of a head: two decimals below 100, none above; a dash for None and NaN."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
