@@ -22,6 +22,7 @@ from neural.tasks.segmentation.metrics.pk import Pk
 from neural.tasks.segmentation.pipeline import load_shipped_pipeline
 from neural.training.engine import fit
 from tests.cli.finished_runs import PROGRAM
+from tests.contract.test_results import check_result
 from tests.segmentation_runs import write_run, write_songs
 
 
@@ -297,6 +298,7 @@ def test_the_shipped_segmenter_is_scored_beside_every_baseline(tmp_path):
         assert f"\n  {name.replace('_', ' ')} " in result.stdout, name
     assert "smooth calibration error" in result.stdout
     assert not (tmp_path / "runs").exists()
+    check_result(neural.evaluate("shipped", articles), tmp_path)
     also = invoke("shipped", articles)
     assert also.stdout == result.stdout
 

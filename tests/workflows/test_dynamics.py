@@ -15,6 +15,7 @@ from neural.workflows import dynamics
 from neural.workflows.sweep import create_sweep
 from neural.workflows.sweep_trials import read_sweep
 from neural.workflows.train import create_run
+from tests.contract.test_results import check_result
 from tests.tasks.focus.test_task import write_segments
 
 EXPERIMENT = """task: focus
@@ -68,6 +69,10 @@ def test_the_heat_map_covers_all_test_examples(comparison):
     for group in comparison.groups.values():
         for result in group:
             assert result.heat_map.sum() == pytest.approx(1.0)
+
+
+def test_a_comparison_is_a_result(comparison, tmp_path):
+    check_result(comparison, tmp_path)
 
 
 def test_two_seeds_leave_every_claim_undecided(comparison):

@@ -20,6 +20,7 @@ from neural.workflows.sweep import (
 )
 from neural.workflows.sweep_result import SweepResult
 from neural.workflows.sweep_trials import SweepSettings, expand_grid, read_sweep, reseed_trials
+from tests.contract.test_results import check_result
 from tests.sweeps import write_sweep
 
 GRID = """experiment: tiny.neural
@@ -519,6 +520,11 @@ def test_every_fold_is_a_trial_with_its_own_held_out_data(folded):
     assert folded.rows[0].trial.overrides[-2:] == ('fold="1/3"', "training.seed=0")
     assert folded.fold_count == 3
     assert open_sweep(folded.path).fold_count == 3
+
+
+def test_a_sweep_is_a_result(folded, tmp_path):
+    set_scores(folded, 0.5, 1.5, 1.5, 2.5, 2.5, 3.5, 1.5, 2.5, 2.6, 3.6, 3.4, 4.4)
+    check_result(SweepResult(folded), tmp_path)
 
 
 def test_folds_are_repetitions_of_a_point_with_a_corrected_interval(folded):

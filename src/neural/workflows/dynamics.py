@@ -156,7 +156,7 @@ class ParadigmComparison(Result):
             {
                 "paradigm": row["paradigm"],
                 "segments": row["segments"],
-                **{name: score.value for name, score in row["scores"].items()},
+                **{name: score["value"] for name, score in row["scores"].items()},
             }
             for row in data["table"]
         ]
