@@ -56,7 +56,7 @@ MAX_LIST_LENGTH = 64
 PATHS = re.compile(r"(?<![\w<])(/[\w.+-]+)+|\d{4}-\d\d-\d\d[_T ]\d\d[-:]\d\d[-:]\d\d[\d.+:Z]*")
 """Folders and start times, which differ from one recording to the next."""
 TIMES = re.compile(
-    r"second(?!_)|(?<!le)time(?!ns)|\bms\b|took|began|begun|heartbeat|speed|per_s|\bage\b|pid|"
+    r"second(?!_)|(?<!le)time(?!ns)|(\b|_)ms\b|took|began|begun|heartbeat|speed|per_s|\bage\b|pid|"
     r"started|finished_at|host|version|commit|environment|memory",
     re.IGNORECASE,
 )
@@ -342,7 +342,11 @@ def list_questions() -> dict[str, list[str]]:
 def clean(answer: Any) -> Any:
     """An answer without paths, durations and facts about the machine; long lists as digests."""
     if isinstance(answer, dict):
-        return {key: clean(value) for key, value in answer.items() if not TIMES.search(key)}
+        return {
+            PATHS.sub("…", key): clean(value)
+            for key, value in answer.items()
+            if not TIMES.search(key)
+        }
     if isinstance(answer, list):
         cleaned = [clean(value) for value in answer]
         is_plain = not any(isinstance(value, dict) for value in cleaned)
@@ -381,10 +385,17 @@ def read_file(path: Path) -> Any:
         return {file.name: read_file(file) for file in sorted(path.iterdir()) if file.is_file()}
     if path.suffix == ".html":
         return read_page(path)
+    if path.suffix == ".onnx":
+        import onnx
+
+        weights = [tensor.raw_data for tensor in onnx.load(path).graph.initializer]
+        return sorted(map(digest, weights))
     if path.suffix == ".pt2":
         with zipfile.ZipFile(path) as archive:
             weights = [name for name in archive.namelist() if "/weights/" in name]
             return sorted(digest(archive.read(name)) for name in weights)
+    if path.suffix in (".md", ".py"):  # they name the run, which begins with its start
+        return digest(PATHS.sub("…", path.read_text(encoding="utf-8")).encode())
     return digest(path.read_bytes())
 
 
@@ -488,13 +499,19 @@ def record() -> dict[str, Any]:
         recording = Recording(Path(temporary))
         write_inputs(recording.folder)
         recording.train()
-        with ThreadPoolExecutor(CONCURRENT_COMMANDS) as pool:
-            answers = [
-                pool.submit(recording.ask, *question) for question in list_questions().items()
-            ]
-            errors = [str(error) for answer in answers if (error := answer.exception())]
-            if errors:
-                raise SystemExit("\n\n".join(errors))
+        questions = list_questions()
+        errors = []
+        # pages show evaluations and importance, which other commands write
+        for are_pages in (False, True):
+            with ThreadPoolExecutor(CONCURRENT_COMMANDS) as pool:
+                answers = [
+                    pool.submit(recording.ask, name, words)
+                    for name, words in questions.items()
+                    if (words[0] == "report") == are_pages
+                ]
+                errors += [str(error) for answer in answers if (error := answer.exception())]
+        if errors:
+            raise SystemExit("\n\n".join(errors))
         recording.read_help()
         return dict(sorted(recording.numbers.items()))
 
