@@ -22,6 +22,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 HELPER_MODULES = {
+    "importance_statistics",
     "all",
     "authors_headings",
     "chunkers",

@@ -132,7 +132,7 @@ def attribute(
         try:
             progress = _Progress(on_progress)
             session = _Session(
-                _CountedSubject(**vars(subject), count=progress.count),
+                _RunCounter(**vars(subject), count=progress.count),
                 rows,
                 names,
                 seed,
@@ -187,7 +187,7 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class _CountedSubject(Subject):
+class _RunCounter(Subject):
     """A subject that says how many tokens it reads."""
 
     count: Callable[[int], None] = lambda tokens: None
