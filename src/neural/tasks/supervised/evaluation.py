@@ -192,7 +192,7 @@ class SupervisedEvaluation(Result):
             verdict = "not calibrated: " if self.calibration.is_rejected else ""
             lines.append(
                 f"{verdict}ECE {error.plain.value:.3f}; a calibrated model has up to "
-                f"{perfect.high:.3f} by chance\n(debiased ECE: without the part that chance adds)"
+                f"{perfect.high:.3f} by chance\n(debiased ECE: root mean square, without the part that chance adds)"
             )
         return PageSection(
             title=self.run_name,
