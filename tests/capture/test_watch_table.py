@@ -1,6 +1,8 @@
-"""A sample of the table in docs/watching.md, and regression tests of `watch`."""
+"""A sample of the table in docs/watched-models.md, and regression tests of `watch`."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,12 @@ from neural.capture import recorder
 from neural.capture.placement import Placement
 from neural.capture.recorder import Recorder
 from neural.capture.watch import AttentionWarning, NoAttentionError, watch
+from tests.capture import watch_table
 from tests.capture.hf_models import LENGTH, MODELS, VOCABULARY
 from tests.capture.opaque_attention import OPAQUE, OPAQUE_DENSE
 from tests.capture.watch_table import (
+    BEGIN,
+    END,
     IMPLEMENTATIONS,
     Case,
     Mismatch,
@@ -266,3 +271,10 @@ def test_gradients_are_the_same_with_and_without_a_watch():
     assert all(torch.equal(*pair) for pair in zip(without, watched, strict=True))
     # the patch of the cache is removed
     assert transformers.cache_utils.Cache.update.__qualname__ == "Cache.update"
+
+
+def test_the_table_is_in_the_page_that_its_command_names():
+    page = re.search(r"--write (\S+)", watch_table.__doc__)[1]
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    assert text.index(BEGIN) < text.index("| `llama`") < text.index(END)
+    assert f"--write {page}" in text, "the page names the same command"

@@ -2,7 +2,7 @@
 
     python -m tests.capture.watch_table                            all models, as text
     python -m tests.capture.watch_table --models gpt_oss,llama     some models
-    python -m tests.capture.watch_table --write docs/watching.md   replace the table in that page
+    python -m tests.capture.watch_table --write docs/watched-models.md   replace the table
 
 Every model of hf_models.py × eager attention, SDPA, FlexAttention and an opaque operator with the
 semantics of flash attention (opaque_attention.py) × no, left and right padding × dynamic and static

@@ -208,6 +208,7 @@ def test_a_wrong_probe_is_an_error_and_the_run_says_so(tmp_path):
         ("loss", "train/loss"),
         ("train_loss", "train/loss"),
         ("eval_loss", "valid/loss"),
+        ("valid_accuracy", "valid/accuracy"),
         ("val_loss", "valid/loss"),
         ("val/accuracy", "valid/accuracy"),
         ("validation_f1", "valid/f1"),
