@@ -30,6 +30,8 @@ def split_sentences(text):
         "The U.S. Army came",
         "1. Introduction",
         "“Go!” – he said",
+        "Weights from − 1 … 1",
+        "It is 0 ... 10 for scores of 1 … −5",
     ],
 )
 def test_one_sentence_is_not_split(text):
@@ -41,6 +43,8 @@ def test_one_sentence_is_not_split(text):
     [
         ("It was. He left.", ["It was.", "He left."]),
         ("So did I. Then we went.", ["So did I.", "Then we went."]),
+        ("In 1990 … It was over.", ["In 1990 …", "It was over."]),
+        ("Wait … 5 came.", ["Wait …", "5 came."]),
         ("“Go!” She went.", ["“Go!”", "She went."]),
         ("At 5 p.m. The bell rang.", ["At 5 p.m.", "The bell rang."]),
         ("He stopped... The bell rang.", ["He stopped...", "The bell rang."]),
@@ -70,7 +74,21 @@ def test_a_colon_after_an_armenian_letter_is_a_full_stop():
 
 FRAGMENTS = (
     *"–։ա।aAiI1.!?…。！ \n\t\f\x1e\x85\u2028\u00a0\ufeff\"'”)(#-*_世É,;:",
-    *("''", " '' ", "Mr.", "e.g.", "U.S.", "iv. ", "12. ", "etc.", "\n\n", "word ", "The ", "Él "),
+    *(
+        "''",
+        " '' ",
+        "Mr.",
+        "e.g.",
+        "U.S.",
+        "iv. ",
+        "12. ",
+        "etc.",
+        "\n\n",
+        "1 … ",
+        "word ",
+        "The ",
+        "Él ",
+    ),
 )
 
 

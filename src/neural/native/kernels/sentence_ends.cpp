@@ -5,7 +5,8 @@
 // white space around it; nothing beyond its end is read. The rules are those of text_splitting.py.
 //
 // Most terminators are decided here, exactly by these rules. Where the word before a full stop may
-// be an abbreviation, a number or an initial, the verdict is ASK, and Python decides.
+// be an abbreviation, a number or an initial, or an ellipsis may stand between two numbers, the
+// verdict is ASK, and Python decides.
 #include "kernel.h"
 
 namespace {
@@ -98,6 +99,9 @@ KERNEL(find_sentence_ends)
                     while (word > limit && !(classes[text[word - 1]] & SPACE)) word--;
                     if (word < match && !is_plain_word(text + word, match - word, abbreviation_shapes))
                         verdict = ASK;
+                } else if (match > start && classes[text[match - 1]] & SPACE &&
+                           (text[match] == '.' || text[match] == 0x2026)) {
+                    verdict = ASK;  // "1 … 5"
                 }
             }
             matches[results] = match;

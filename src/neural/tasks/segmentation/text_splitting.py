@@ -389,6 +389,10 @@ def _is_sentence_end(text: str, start: int, end: int, match: re.Match[str]) -> b
     if next_character.islower() or (next_character in ",;:)]}–—-…" and next_character):
         return False  # the sentence continues
     if terminator[0] != "." or terminator[:2] == "..":
+        before = text[max(start, match.start() - 2) : match.start()]
+        if terminator[0] in ".…" and next_character and before[1:].isspace():
+            # "1 … 5" and "1 … −5" are ranges
+            return not (before[0].isdigit() and (next_character.isdigit() or next_character == "−"))
         return True  # "!", "?" or an ellipsis before a capital
     # A single full stop: decide by the word before it.
     before = text[max(start, match.start() - _LOOKBEHIND_CHARACTERS) : match.start()]
