@@ -46,8 +46,17 @@ def open_findings(tab, report, width=1280):
     tab.set_viewport_size({"width": width, "height": 900})
     tab.goto(f"{report.as_uri()}#/findings")
     tab.locator(".finding").first.wait_for()
-    for folded in tab.locator("summary", has_text=re.compile(r": \d+ findings?$")).all():
+    for folded in tab.locator("summary", has_text=re.compile(r": \d+ checks?$")).all():
         folded.click()
+
+
+def test_the_first_view_counts_decided_checks_apart(tab, sick):
+    tab.goto(f"{sick[0].as_uri()}#/overview?run={sick[1][0].path.name}")
+    link = tab.get_by_role("button", name=re.compile("^all .* with their evidence$"))
+    checks, decided = map(int, re.findall(r"\d+", link.inner_text()))
+    findings = analyze_runs([Run.open(sick[1][0].path)])
+    assert checks == len(findings)
+    assert decided == sum(finding.supported != "undecided" for finding in findings) < checks
 
 
 def test_every_decided_finding_has_its_picture(tab, sick):

@@ -46,7 +46,7 @@ function FoldedGroup(props: GroupProps) {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        {props.group.label}: {formatCount(props.group.findings.length, "finding")}
+        {props.group.label}: {formatCount(props.group.findings.length, "check")}
       </summary>
       {isOpen ? <GroupFindings {...props} /> : null}
     </details>

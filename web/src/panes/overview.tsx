@@ -263,7 +263,7 @@ function MainFindings(props: PaneProps & { group: Group | undefined }) {
       {decided.length ? null : <p class="muted">No claim is decided by these runs so far.</p>}
       <p class="screen-only">
         <button type="button" class="link" onClick={() => navigate({ pane: "findings" })}>
-          all {findings.length} findings, with their evidence
+          all {formatCount(findings.length, "check")}, {decided.length} decided, with their evidence
         </button>
       </p>
     </section>
