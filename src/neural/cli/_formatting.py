@@ -143,7 +143,7 @@ def format_section_lines(section: PageSection) -> list[str]:
     ]
     if not rows:
         return lines
-    if section.text:
+    if texts:
         lines.append("")
     numeric_columns = [
         column for column in range(len(rows[0])) if all(is_numeric(row[column]) for row in rows)
