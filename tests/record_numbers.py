@@ -2,7 +2,7 @@
 
     python -m tests.record_numbers before.json                      trains and asks; some minutes
     python -m tests.record_numbers after.json
-    python -m tests.record_numbers --compare before.json after.json [--renamed names.json]
+    python -m tests.record_numbers --compare before.json after.json [--renamed names.json] [--tolerance 1e-9]
 
 Recorded are the final weights and all rows of six trainings, the answers of every command that prints
 JSON, the data of the pages, exported files, figures, and the help of every verb. Run folders are read by
@@ -17,6 +17,7 @@ import csv
 import hashlib
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -535,13 +536,24 @@ def rename(value: Any, names: dict[str, str]) -> Any:
     return [rename(inner, names) for inner in value] if isinstance(value, list) else value
 
 
-def compare(before: dict, after: dict) -> int:
+def is_close(first: Any, second: Any, tolerance: float) -> bool:
+    """Whether two values are equal, or numbers that differ by at most this relative error."""
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return all(is_close(a, b, tolerance) for a, b in zip(first, second, strict=True))
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=tolerance)
+    return first == second
+
+
+def compare(before: dict, after: dict, tolerance: float = 0) -> int:
     """Print every difference; the number of them."""
     old, new = dict(flatten(before)), dict(flatten(after))
     differences = [
-        path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)
+        path
+        for path in sorted(old.keys() | new.keys())
+        if not is_close(old.get(path), new.get(path), tolerance)
     ]
-    for path in differences[:100]:
+    for path in differences:
         print(f"{path}\n  before {str(old.get(path))[:160]}\n  after  {str(new.get(path))[:160]}")
     print(f"{len(differences)} of {len(old)} values differ")
     return len(differences)
@@ -554,13 +566,14 @@ def main() -> int:
     parser.add_argument("out", nargs="?", type=Path, help="where the numbers go")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--renamed", type=Path, help="JSON: old keys and their new names")
+    parser.add_argument("--tolerance", type=float, default=0, help="relative, of numbers")
     arguments = parser.parse_args()
     if arguments.compare:
         before, after = (json.loads(path.read_text(encoding="utf-8")) for path in arguments.compare)
         names = (
             json.loads(arguments.renamed.read_text(encoding="utf-8")) if arguments.renamed else {}
         )
-        return int(compare(rename(before, names), after) > 0)
+        return int(compare(rename(before, names), after, arguments.tolerance) > 0)
     if arguments.out is None:
         parser.error("where to? name a file, or --compare two")
     arguments.out.write_text(json.dumps(record(), indent=1, ensure_ascii=False), encoding="utf-8")

@@ -120,7 +120,7 @@ def study_as_dict(sweep: Sweep, report: StudyReport | None) -> dict[str, Any]:
                 "title": group.title,
                 "runs": [run.name for run in group.runs],
                 "seeds": [get_seed(run) for run in group.runs],
-                "best_validation_loss": group.best_loss.to_dict(),
+                "best_validation_loss": group.best_loss.to_dict("seeds"),
                 "findings": [finding.to_dict() for finding in group.findings],
             }
             for group in (report.groups if report else [])
