@@ -90,6 +90,7 @@ def test_a_line_per_checkpoint_and_notes_about_the_text_are_printed(tmp_path):
 
 def test_the_bar_of_a_terminal_counts_passes(run_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one has no bar
     result = run_command(run_path, "--examples", 4, "--no-pairs", "--again")
     assert result.exit_code == 0, result.output
     counts = re.findall(r" \S*?(\d+/[\d?]+)\b", result.stderr.partition("saved in")[0])

@@ -60,6 +60,7 @@ def test_a_line_says_that_it_began_and_a_terminal_has_a_bar(folder, text, monkey
     result = run(folder, "--input", text, "--json")
     assert result.stderr == "induction …\n" and json.loads(result.stdout)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one has no bar
     result = run(folder, "--input", text, "--json")
     assert json.loads(result.stdout)
     counts = re.findall(r"(\d+)/(\d+)\b", result.stderr)

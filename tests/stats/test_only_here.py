@@ -23,7 +23,7 @@ DISTRIBUTIONS = re.compile(
 NORMAL_QUANTILES = {1.645, 1.96, 2.576}
 QUANTILES = {"quantile", "nanquantile", "percentile", "nanpercentile"}
 DESCRIPTIONS = {
-    "cli/compare.py": "the upper end of a plot's axis",
+    "workflows/compare.py": "the upper end of a plot's axis",
     "tasks/segmentation/line_wrapping.py": "the width at which the lines of a text are wrapped",
 }
 """Files with a quantile of data that says nothing about other data."""
