@@ -65,15 +65,13 @@ COMMANDS = (
     ["analyze"],
     ["ablate"],
     ["evaluate"],
-    ["report"],
+    ["report", "--plots", "plots"],
     ["segment", "text.txt"],
     ["debug", "net.neural"],
 )
 COMMANDS_BY_EXTRA = {
-    "board": ["board", "--no-open"],
     "lsp": ["lsp"],
     "export": ["export", "--to", "onnx"],
-    "figures": ["figure"],
 }
 """Commands that need an extra, which is not installed here: each says how to install it."""
 EXPORTS = {"torch": "digits.pt2", "onnx": "digits.onnx", "keras": "digits.keras"}
