@@ -19,7 +19,7 @@ from neural.workflows.compare import compare_runs
 from neural.workflows.compare_models import compare_captures
 from tests.report_runs import write_run as write_report_run
 from tests.workflows.test_ablation_result import make_result as make_ablation
-from tests.workflows.test_patching_result import result as patching_result  # noqa: F401 - a fixture
+from tests.workflows.test_patching_result import make_result as make_patching
 from tests.written_runs import CHARACTERS, write_run
 
 SOURCE = Path(__file__).parents[2] / "src" / "neural"
@@ -69,7 +69,7 @@ def fitted(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(fitted, tmp_path_factory):
-    """One result of every class that needs no fixture of another file."""
+    """One result of every class that is made quickly."""
     folder = tmp_path_factory.mktemp("results")
     names = [write_report_run(folder / "runs", name).name for name in ("first", "second")]
     write_run(folder / "characters", vocabulary=list(CHARACTERS))
@@ -87,6 +87,7 @@ def results(fitted, tmp_path_factory):
     estimate = Estimate(1.5, 1.25, 1.75, 40)
     made = [
         make_ablation(),
+        make_patching(),
         analysis,
         analysis.groups[0].findings,
         capture,
@@ -143,14 +144,14 @@ def check_result(result: Result, folder: Path) -> None:
         result.to_dataframe("no such table")
 
 
-def test_results_print_tabulate_and_save(results, patching_result, tmp_path):  # noqa: F811
-    for name, result in {**results, "PatchingResult": patching_result}.items():
+def test_results_print_tabulate_and_save(results, tmp_path):
+    for name, result in results.items():
         folder = tmp_path / name
         folder.mkdir()
         check_result(result, folder)
 
 
 def test_every_result_is_checked(results):
-    assert find_result_classes() == {*results, "PatchingResult", *ELSEWHERE}
+    assert find_result_classes() == {*results, *ELSEWHERE}
     for name, file in ELSEWHERE.items():
         assert "check_result(" in (SOURCE.parents[1] / file).read_text("utf-8"), name

@@ -32,8 +32,7 @@ def make_effects(restored, p):
     )
 
 
-@pytest.fixture
-def result():
+def make_result():
     pair = TokenPair((5, 3), (5, 4), 7, 8, (" the", " <b>"), (" the", " dog"), "pair 1")
     heads = [Unit(0, 0), Unit(0, 1), Unit(1, 0)]
     at_positions = [unit._replace(position=position) for unit in heads for position in (-2, -1)]
@@ -63,6 +62,11 @@ def result():
         ),
         notes=["something"],
     )
+
+
+@pytest.fixture
+def result():
+    return make_result()
 
 
 def test_arrays_have_a_place_for_every_head(result):

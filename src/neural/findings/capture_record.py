@@ -128,11 +128,11 @@ class CaptureRecord:
         """The steps > `after`, and the values, [step, layer, head]; RunError for an unknown name."""
         group = name.partition("/")[0] if "/" in name else ""
         snapshots = self._collect(group).items()
-        found = {step: arrays[name] for step, arrays in snapshots if name in arrays}
-        if not found:
+        by_step = {step: arrays[name] for step, arrays in snapshots if name in arrays}
+        if not by_step:
             raise RunError(f"{self.name} has no measure `{name}`")
-        steps = [step for step in found if step > after]
-        values = [np.asarray(found[step], np.float32) for step in steps]  # as a run stores them
+        steps = [step for step in by_step if step > after]
+        values = [np.asarray(by_step[step], np.float32) for step in steps]  # as a run stores them
         return np.array(steps, np.int64), stack_padded(values) if values else np.empty(0)
 
     def half_means(self, name: str) -> tuple[np.ndarray, np.ndarray]:
