@@ -16,8 +16,8 @@ from neural.cli._formatting import (
     print_section,
 )
 from neural.core.escape import shorten
-from neural.core.files import path_argument
 from neural.core.page_section import PageSection
+from neural.core.platform_support import path_argument
 from neural.stats.comparisons import format_comparison
 from neural.stats.estimate import Estimate
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from neural.core.escape import escape_controls, escape_controls_keep_colours
-from neural.core.files import path_argument as path_argument
-from neural.core.files import relative_path as relative_path
+from neural.core.platform_support import path_argument as path_argument
+from neural.core.platform_support import relative_path as relative_path
 from neural.core.sparkline import bucket_means as bucket_means
 from neural.core.sparkline import draw_sparkline as draw_sparkline
 from neural.core.table import format_measure as format_measure

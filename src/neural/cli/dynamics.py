@@ -27,7 +27,6 @@ from neural.cli._arguments import PROGRAM, PROGRAM_SUFFIXES
 from neural.cli._formatting import format_count, path_argument, relative_path
 from neural.cli._options import json_option, out_option, runs_option
 from neural.core.errors import NeuralError, describe_os_error
-from neural.core.result import to_json_data
 
 if TYPE_CHECKING:
     from neural.tasks.focus.theory.overview import TheoryOverview
@@ -169,6 +168,7 @@ def show_theory(
 
     `arguments` are `C=…` and `m=…`; the other parameters are the options of `command`.
     """
+    from neural.core.result import to_json_data
     from neural.tasks.focus.theory.overview import compute_overview
     from neural.tasks.focus.theory.setting import LinearSetting
 

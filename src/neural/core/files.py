@@ -211,14 +211,3 @@ def _get_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def relative_path(path: Path) -> Path:
-    """The path relative to the working directory if it lies below it, else unchanged."""
-    cwd = Path.cwd()
-    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
-
-
-def path_argument(path: Path) -> str:
-    """The relative path as an argument of a command that the user may paste into the shell."""
-    return platform_support.quote_argument(str(relative_path(path)))

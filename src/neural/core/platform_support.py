@@ -495,3 +495,14 @@ def _windows_memory_bytes() -> int | None:
     # first of them the physical memory
     status = (ctypes.c_uint64 * 8)(64)
     return status[1] if _windows_kernel().GlobalMemoryStatusEx(ctypes.byref(status)) else None
+
+
+def relative_path(path: Path) -> Path:
+    """The path relative to the working directory if it lies below it, else unchanged."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
+
+
+def path_argument(path: Path) -> str:
+    """The relative path as an argument of a command that the user may paste into the shell."""
+    return quote_argument(str(relative_path(path)))

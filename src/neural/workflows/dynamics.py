@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from neural.core.errors import TaskError
-from neural.core.files import path_argument, relative_path, write_atomically
+from neural.core.files import write_atomically
 from neural.core.page_section import PageSection
+from neural.core.platform_support import path_argument, relative_path
 from neural.core.result import Result, to_json_data
 from neural.core.table import Table
 from neural.findings.focus_checks import find_focus_warnings

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from neural.core.escape import shorten
-from neural.core.files import path_argument, relative_path
 from neural.core.page_section import PageSection
-from neural.core.platform_support import quote_argument
+from neural.core.platform_support import path_argument, quote_argument, relative_path
 from neural.core.result import Result
 from neural.core.table import Table, format_number
 from neural.stats.comparisons import format_comparison
