@@ -93,3 +93,13 @@ def test_a_table_gives_records_csv_a_section_and_a_dataframe():
         "units": {"standard_error": "nats"},
         "meanings": {"standard_error": "over examples"},
     }
+
+
+def test_a_saved_page_has_all_rows(tmp_path):
+    class Many(Result):
+        def to_sections(self, width):
+            return [PageSection(title="many", table_rows=[(str(index),) for index in range(50)])]
+
+    path = Many().save(tmp_path / "many.html")
+    assert path.read_text(encoding="utf-8").count("<td>") == 50
+    assert "and 30 more" in Many()._repr_html_()

@@ -109,10 +109,13 @@ def test_files_are_written_by_their_ending(result, tmp_path, suffix):
 
 
 def test_other_endings_are_a_message(result, tmp_path):
-    with pytest.raises(NeuralError, match=r"name it \.html"):
+    with pytest.raises(
+        NeuralError, match=r"name it \.html, \.json or \.csv, or \.svg for a figure"
+    ):
         result.save(tmp_path / "result.pdf")
-    with pytest.raises(NeuralError, match="no such file"):
-        result.save(tmp_path / "none" / "result.html")
+    for suffix in ("html", "svg"):
+        with pytest.raises(NeuralError, match="no such file"):
+            result.save(tmp_path / "none" / f"result.{suffix}")
 
 
 def test_the_text_of_a_result_counts_effects(result):

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from neural.core.errors import CommandFailedError, NeuralError, describe_os_error
 from neural.core.escape import escape_json
@@ -31,12 +31,14 @@ from neural.core.table import MAX_SHOWN_ROWS, Table, format_number, format_secti
 
 REPR_WIDTH = 100
 """Characters per line."""
-FIGURE_SUFFIXES = (".svg", ".pdf", ".png")
 HTML_SUFFIXES = (".html", ".htm")
 
 
 class Result:
     """Prints itself; gives data, tables and files. A subclass has sections, data and tables."""
+
+    figure_suffixes: ClassVar[tuple[str, ...]] = ()
+    """Endings of the figures that `draw` writes."""
 
     def to_sections(self, width: int) -> list[PageSection]:
         """Texts and tables to print in a terminal of `width` columns."""
@@ -54,12 +56,12 @@ class Result:
     def render_page(self) -> str:
         """An HTML page that opens offline; by default what is printed."""
         first, *_ = sections = self.to_sections(REPR_WIDTH)
-        body = [Html(render_page_section(section)) for section in sections]
+        body = [Html(render_page_section(section, max_rows=None)) for section in sections]
         return render_document(first.title or type(self).__name__, "", body)
 
-    def draw(self, path: Path) -> Path | None:
-        """Write a figure for a paper, if the result has one."""
-        return None
+    def draw(self, path: Path) -> None:
+        """Write a figure for a paper; `path` ends with one of `figure_suffixes`."""
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """All data for JSON; NaN and infinities become None."""
@@ -90,26 +92,20 @@ class Result:
         """
         path = Path(path)
         suffix = path.suffix.lower()
-        if suffix in FIGURE_SUFFIXES:
-            saved = self.draw(path)
-            if saved is not None:
-                return saved
-        elif suffix in (".json", ".csv", *HTML_SUFFIXES):
-            text = (
-                self.render_page()
-                if suffix in HTML_SUFFIXES
-                else f"{self.to_json()}\n"
-                if suffix == ".json"
-                else self.get_table().to_csv()
-            )
-            try:
-                write_atomically(path, text, durable=False)
-            except OSError as error:
-                raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
-            return path
-        has_figure = type(self).draw is not Result.draw
-        figures = f", or {', '.join(FIGURE_SUFFIXES)} for a figure" * has_figure
-        raise NeuralError(f"{path}: name it .html, .json or .csv{figures}")
+        texts = {".json": lambda: f"{self.to_json()}\n", ".csv": lambda: self.get_table().to_csv()}
+        texts |= dict.fromkeys(HTML_SUFFIXES, self.render_page)
+        if suffix not in (*texts, *self.figure_suffixes):
+            figures = f", or {', '.join(self.figure_suffixes)} for a figure"
+            known = ".html, .json or .csv" + figures * bool(self.figure_suffixes)
+            raise NeuralError(f"{path}: name it {known}")
+        try:
+            if suffix in texts:
+                write_atomically(path, texts[suffix](), durable=False)
+            else:
+                self.draw(path)
+        except OSError as error:
+            raise CommandFailedError(f"{path}: {describe_os_error(error)}") from None
+        return path
 
     def __repr__(self) -> str:
         return "\n\n".join(format_section(section) for section in self.to_sections(REPR_WIDTH))
@@ -137,16 +133,16 @@ def to_json_data(value: Any) -> Any:
     return str(value)
 
 
-def render_page_section(section: PageSection) -> str:
-    """A section as HTML; everything is escaped."""
+def render_page_section(section: PageSection, max_rows: int | None = MAX_SHOWN_ROWS) -> str:
+    """A section as HTML, with the first `max_rows` of its table; everything is escaped."""
     children: list[Html] = [render_paragraph(line) for line in section.text.splitlines()]
     if section.table_rows:
         rows = [
             [cell if isinstance(cell, str) else format_number(cell) for cell in row]
-            for row in section.table_rows[:MAX_SHOWN_ROWS]
+            for row in section.table_rows[:max_rows]
         ]
         children.append(render_table(section.table_head, rows))
-    hidden_count = len(section.table_rows) - MAX_SHOWN_ROWS
+    hidden_count = 0 if max_rows is None else len(section.table_rows) - max_rows
     if hidden_count > 0:
         children.append(render_paragraph(f"… and {hidden_count:,} more"))
     if not section.title:

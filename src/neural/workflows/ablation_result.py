@@ -117,7 +117,7 @@ class AblationResult(Result):
         ]
         if len(heads) > MAX_LISTED_HEADS:
             hidden = len(heads) - MAX_LISTED_HEADS
-            lines.append(f"the {MAX_LISTED_HEADS} most important; {hidden} more with --json or -o")
+            lines.append(f"the {MAX_LISTED_HEADS} most important; {hidden} more with -o heads.csv")
         rows = [self._format_head(head) for head in heads[:MAX_LISTED_HEADS]]
         head_row = ("", "change", "± se", "gradient", "role", "most for")
         sections = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,6 +75,8 @@ class Answer:
 @dataclass(frozen=True, repr=False)
 class AttributionResult(Result):
     """Explanations of one prediction."""
+
+    figure_suffixes: ClassVar = (".svg", ".pdf", ".png")
 
     model_name: str
     source: str
@@ -341,11 +343,11 @@ class AttributionResult(Result):
 
         return render_attribution_page(self.to_dict())
 
-    def draw(self, path: Path) -> Path | None:
+    def draw(self, path: Path) -> None:
         """The figure of heads, layers and the lens."""
         from neural.report.attribution_figure import draw_attribution  # imports matplotlib
 
-        return draw_attribution(self.to_dict()).save(path)
+        draw_attribution(self.to_dict()).save(path)
 
 
 def quote_token(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -124,6 +124,8 @@ class PathEffects:
 @dataclass(frozen=True, eq=False, repr=False)
 class PatchingResult(Result):
     """The result of a patching experiment; `result["heads"]` is a sweep."""
+
+    figure_suffixes: ClassVar = (".svg",)
 
     model: str
     """Name of the model."""
@@ -249,12 +251,9 @@ class PatchingResult(Result):
         """Heat maps of all sweeps, with their numbers."""
         return render_page(self.to_dict())
 
-    def draw(self, path: Path) -> Path | None:
+    def draw(self, path: Path) -> None:
         """The heat map as SVG."""
-        if path.suffix.lower() != ".svg":
-            return None
         write_atomically(path, render_svg(self.to_dict()), durable=False)
-        return path
 
 
 EFFECT_COLUMNS = (
